@@ -1,0 +1,112 @@
+"""The contract of a device: it receives a Plan, which is data, and returns a Trace, which is what its clocks said.
+
+    device = ...                      # runner.device.select.open_device(name)
+    session = device.open(plan)       # setup: allocates, binds each operation to a ready call
+    trace = session.play(sample)      # prepare (untimed), then the lanes (timed), then everything is waited for (untimed)
+    wrong = session.verify()          # compares the Plan's expects with the bytes of the play just done
+    session.close()                   # teardown; buffers outlive every operation on them, also after an exception
+
+`open` raises CaseFailed (a refused allocation, with the figures) or CaseUnsupported; both devices refuse what they cannot do
+with the same words. A device is used by one thread and closed by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from runner.plan import Plan
+
+DeviceKind = Literal["cuda", "simulated"]
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceFacts:
+    """What identifies a device and limits it.
+
+    `name` stands in every row (`NVIDIA H200`, `simulated:h200`), `kind` says whether numbers are measured or simulated,
+    `memory_bytes` and `free_bytes` are its own memory, `copy_engines` what it reports, `environment` everything else for the
+    manifest (driver, versions, UUID, bus id; a profile's source).
+    """
+
+    name: str
+    kind: DeviceKind
+    memory_bytes: int
+    free_bytes: int
+    copy_engines: int
+    environment: Mapping[str, str | int | float | bool | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """One operation as an engine did it: operation `index` of `lane`, on `engine`, from begin to end of one clock."""
+
+    lane: int
+    index: int
+    engine: str
+    begin_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What the clocks said during one play.
+
+    `host_ns[m]` is the host's clock at mark m (None: not passed). `event_ns[e]` is the device's clock at timed event e, counted
+    from the first timed event of the Plan (None: not timed). The two clocks share no origin. `activities` are there where the
+    device records them. `buffer_facts[b]` is what the driver says of buffer b (`pageable`, `pinned`, `device`, …).
+    `gate_timeout` tells that a gate opened by its limit.
+    """
+
+    host_ns: tuple[int | None, ...]
+    event_ns: tuple[int | None, ...]
+    buffer_facts: tuple[str, ...] = ()
+    activities: tuple[Activity, ...] = ()
+    gate_timeout: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """A range that did not hold what it should: `offset` is the first wrong byte in the buffer, `wrong_bytes` how many."""
+
+    buffer: str
+    offset: int
+    wrong_bytes: int
+    expected: str = ""
+    actual: str = ""
+
+
+class Session(Protocol):
+    """One opened Plan."""
+
+    def play(self, sample: int) -> Trace:
+        """Play the Plan once; `sample` varies the data."""
+        ...
+
+    def verify(self) -> tuple[Mismatch, ...]:
+        """Compare the expects with the data of the last play; empty where every byte is right."""
+        ...
+
+    def close(self) -> None:
+        """Wait for all work, then free everything; safe to call twice and after a failure."""
+        ...
+
+
+class Device(Protocol):
+    """A real or simulated device."""
+
+    deterministic: bool
+    """Whether every play of a Plan gives the same Trace, so that one is enough and no interval may be made of them."""
+
+    def facts(self) -> DeviceFacts:
+        """Return what identifies and limits the device."""
+        ...
+
+    def open(self, plan: Plan) -> Session:
+        """Allocate and bind a Plan that `runner.plan_check` has passed."""
+        ...
+
+    def close(self) -> None:
+        """Give the device back; safe to call twice."""
+        ...

@@ -1,0 +1,59 @@
+"""The data that experiments move: 32-bit words that depend on their place, on a salt, and on the number of the sample.
+
+Word w (little-endian, counted from the start of the buffer it was filled in) of salt s in sample n is
+`w * STEP + offset(s, n)  mod 2**32`. Words wrap around, so "exactly one more" is exact for any pattern, and a chunk that is missing,
+doubled, shifted or left over from the sample before differs in every word.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+STEP: Final = 2654435761
+"""An odd multiplier (Knuth's), so that words repeat only after 2**32 of them."""
+WORD: Final = 4
+_BLOCK_WORDS: Final = 1 << 17
+_BASE: Final = np.arange(_BLOCK_WORDS, dtype=np.uint32) * np.uint32(STEP)
+
+Bytes = npt.NDArray[np.uint8]
+
+
+def offset_of(salt: int, sample: int) -> int:
+    """Return what the words of this salt and sample have in common, 0 … 2**32 - 1; distinct for close salts and samples."""
+    mixed = (salt * 0x9E3779B97F4A7C15 + sample * 0xD1B54A32D192ED03 + 0x632BE59BD9B4E019) & (2**64 - 1)
+    mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & (2**64 - 1)
+    mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & (2**64 - 1)
+    return (mixed ^ (mixed >> 31)) & (2**32 - 1)
+
+
+def fill(target: Bytes, start: int, common: int) -> None:
+    """Write the pattern over `target`, whose first byte is byte `start` of the filled buffer; `common` is of `offset_of`."""
+    for begin in range(0, len(target), _BLOCK_WORDS * WORD):
+        piece = target[begin : begin + _BLOCK_WORDS * WORD]
+        piece[:] = _bytes_of(start + begin, len(piece), common)
+
+
+def first_difference(actual: Bytes, start: int, common: int) -> tuple[int, int] | None:
+    """Compare with the pattern; return (index of the first wrong byte, number of wrong bytes), None where all is right."""
+    first, wrong = -1, 0
+    for begin in range(0, len(actual), _BLOCK_WORDS * WORD):
+        piece = actual[begin : begin + _BLOCK_WORDS * WORD]
+        expected = _bytes_of(start + begin, len(piece), common)
+        if np.array_equal(piece, expected):
+            continue
+        places = np.flatnonzero(piece != expected)
+        first = begin + int(places[0]) if first < 0 else first
+        wrong += len(places)
+    return None if first < 0 else (first, wrong)
+
+
+def _bytes_of(start: int, size: int, common: int) -> Bytes:
+    """Return `size` bytes of the pattern from byte `start` on; at most one block and its ragged ends."""
+    first_word, skip = divmod(start, WORD)
+    words = (skip + size + WORD - 1) // WORD
+    base = _BASE[:words] if words <= _BLOCK_WORDS else np.arange(words, dtype=np.uint32) * np.uint32(STEP)
+    shift = np.uint32((first_word * STEP + common) & (2**32 - 1))
+    return (base + shift).view(np.uint8)[skip : skip + size]

@@ -1,0 +1,109 @@
+"""Exact reading and writing of byte sizes, and short writing of durations. Integers and `Decimal` only, never floats."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Final
+
+UNITS: Final = {
+    "B": 1,
+    "kB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+    "KiB": 2**10,
+    "MiB": 2**20,
+    "GiB": 2**30,
+    "TiB": 2**40,
+}
+LARGEST_SIZE: Final = 2**50
+ALLOWED_SIZE: Final = (
+    "whole bytes as an integer, or a decimal number with B, kB, MB, GB, TB, KiB, MiB, GiB or TiB, such as 32MiB"
+)
+
+_SIZE = re.compile(r"(0|[1-9][0-9]{0,18})(?:\.([0-9]{1,18}))? ?([A-Za-z]+)", re.ASCII)
+_BY_LOWER_CASE: Final = {unit.lower(): unit for unit in UNITS}
+
+
+def parse_size(value: object) -> int:
+    """Read a size as a whole number of bytes, from 1 B to 1 PiB.
+
+    `value` is an integer (bytes) or text such as `32MiB` or `1.5 GB`; kB, MB, GB, TB are powers of 10, KiB … TiB powers of 2.
+    Raises ValueError with a sentence that names the value and the fix.
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        return _in_range(value, str(value))
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is not a size")
+    match = _SIZE.fullmatch(value)
+    if match is None:
+        raise ValueError(f"{value!r} is not a size{_fix_of_form(value)}")
+    whole, fraction, unit = match.groups()
+    if unit not in UNITS:
+        raise ValueError(f"{value!r} has the unknown unit {unit!r}{_fix_of_unit(unit)}")
+    exact = Decimal(f"{whole}.{fraction or 0}") * UNITS[unit]
+    if exact != exact.to_integral_value():
+        raise ValueError(f"{value!r} is {exact.normalize():f} bytes, not a whole number of bytes")
+    return _in_range(int(exact), value)
+
+
+def format_size(size: int) -> str:
+    """Write bytes as people do, exactly: `32MiB`, `1.5GiB`, `25MB`, `4097B`; the text parses back to the same number."""
+    for unit in ("TiB", "GiB", "MiB", "KiB"):
+        if size >= UNITS[unit] and (size * 4) % UNITS[unit] == 0:
+            return f"{_decimal(size, UNITS[unit])}{unit}"
+    for unit in ("TB", "GB", "MB", "kB"):
+        if size >= UNITS[unit] and (size * 10) % UNITS[unit] == 0:
+            return f"{_decimal(size, UNITS[unit])}{unit}"
+    return f"{size}B"
+
+
+def format_seconds(seconds: float) -> str:
+    """Write a duration to be read at a glance: `4.2 µs`, `97.1 ms`, `12.3 s`, `3 min 20 s`, `2 h 5 min`."""
+    if seconds < 1e-3:
+        return f"{seconds * 1e6:.1f} µs"
+    if seconds < 1:
+        return f"{seconds * 1e3:.1f} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def _in_range(size: int, text: str) -> int:
+    if size < 1:
+        raise ValueError(f"{text} is below the smallest size, 1 byte")
+    if size > LARGEST_SIZE:
+        raise ValueError(f"{text} is above the largest size, 1 PiB")
+    return size
+
+
+def _decimal(size: int, unit: int) -> str:
+    return f"{(Decimal(size) / unit).normalize():f}"
+
+
+def _fix_of_form(text: str) -> str:
+    if "," in text:
+        return "; the decimal mark is a point, and several sizes are a list: [32MiB, 64MiB]"
+    if re.fullmatch(r"[0-9]+", text):
+        return "; write it without quotes and leading zeros"
+    if re.fullmatch(r"[0-9.]+[eE][+-]?[0-9]+", text):
+        return "; write all its digits"
+    if "-" in text.strip("-"):
+        return "; several sizes are a list: [32MiB, 64MiB]"
+    return ""
+
+
+def _fix_of_unit(unit: str) -> str:
+    if unit.endswith("b") or "bit" in unit.lower():
+        return "; sizes are in bytes, write a capital B: MB or MiB"
+    if unit.lower() in _BY_LOWER_CASE:
+        return f"; write {_BY_LOWER_CASE[unit.lower()]}"
+    stem = unit[:1].upper()
+    if stem in "KMGT":
+        decimal = "kB" if stem == "K" else f"{stem}B"
+        return f"; write {stem}iB (a power of 2) or {decimal} (a power of 10)"
+    return ""
