@@ -18,9 +18,7 @@ UNITS: Final = {
     "TiB": 2**40,
 }
 LARGEST_SIZE: Final = 2**50
-ALLOWED_SIZE: Final = (
-    "whole bytes as an integer, or a decimal number with B, kB, MB, GB, TB, KiB, MiB, GiB or TiB, such as 32MiB"
-)
+ALLOWED_SIZE: Final = "whole bytes as an integer, or a decimal number with B, kB, MB, GB, TB, KiB, MiB, GiB or TiB, such as 32MiB"
 
 _SIZE = re.compile(r"(0|[1-9][0-9]{0,18})(?:\.([0-9]{1,18}))? ?([A-Za-z]+)", re.ASCII)
 _BY_LOWER_CASE: Final = {unit.lower(): unit for unit in UNITS}

@@ -1,0 +1,1 @@
+"""Playing cases one after another and keeping what they gave."""

@@ -1,0 +1,1 @@
+"""Warm-up, samples, verification, validity flags and the record of the environment."""

@@ -1,0 +1,1 @@
+"""From YAML text with positions to strict, frozen models, with located errors."""

@@ -1,0 +1,1 @@
+"""The real device: the only package that imports pycuda and cuda.bindings."""

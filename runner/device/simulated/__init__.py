@@ -1,0 +1,1 @@
+"""The simulated device: a discrete-event model with integer nanoseconds, driven by a profile."""
