@@ -1,8 +1,8 @@
 """The data that experiments move: 32-bit words that depend on their place, on a salt, and on the number of the sample.
 
 Word w (little-endian, counted from the start of the buffer it was filled in) of salt s in sample n is
-`w * STEP + offset(s, n)  mod 2**32`. Words wrap around, so "exactly one more" is exact for any pattern, and a chunk that is missing,
-doubled, shifted or left over from the sample before differs in every word.
+`w * STEP + offset(s, n)  mod 2**32`. Words wrap around, so "exactly one more" is exact for any pattern, and a chunk that is
+missing, doubled, shifted or left over from the sample before differs in every word.
 """
 
 from __future__ import annotations

@@ -1,0 +1,101 @@
+"""What every scenario kind has in common: a strict YAML model that can write its Plan and read its own Trace.
+
+A kind is one class in one file: its fields are the YAML keys, `plan` says what a device shall do, `figures` turns the Trace of one
+play into numbers with their units in the name, `describe` says in words what will happen, `columns` puts the fields into the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Final, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
+
+from runner.device.contract import Trace
+from runner.plan import Plan
+from runner.units import ALLOWED_SIZE, LARGEST_SIZE, parse_size
+
+LARGEST_PLAN: Final = 250_000
+"""The most operations of one Plan: a ring of 30,000 chunks; more tells nothing new and takes minutes to check."""
+LARGEST_STREAMS: Final = 4096
+
+Cell = str | int | float | bool | None
+Clock = Literal["wall", "event"]
+
+
+class StrictModel(BaseModel):
+    """Base of every YAML model: unknown keys are refused, nothing is converted, nothing changes after reading."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", validate_default=True)
+
+
+def _size(value: object) -> int:
+    try:
+        return parse_size(value)
+    except ValueError as error:
+        raise PydanticCustomError("size", "{message}", {"message": str(error), "allowed": ALLOWED_SIZE}) from None
+
+
+Size = Annotated[
+    int,
+    BeforeValidator(_size),
+    Field(ge=1, le=LARGEST_SIZE, json_schema_extra={"unit": "bytes"}),
+]
+"""A number of bytes, read from `32MiB` and the like; its column has the suffix `_bytes`."""
+Streams = Annotated[int, Field(ge=1, le=LARGEST_STREAMS)]
+
+
+def field_error(field: str, message: str, allowed: str = "") -> PydanticCustomError:
+    """Return the error that a model's own check raises about one field, so that it can be shown at that field's place."""
+    return PydanticCustomError("field", "{message}", {"field": field, "message": message, "allowed": allowed})
+
+
+class Scenario(StrictModel):
+    """One case of a scenario kind, every axis resolved to one value."""
+
+    LISTS: ClassVar[frozenset[str]] = frozenset()
+    """Fields that are lists by nature; a list anywhere else is an axis."""
+    CLOCK: ClassVar[Clock] = "wall"
+    """The clock whose time gives the rate: the host's wall clock, or CUDA events."""
+
+    kind: str
+
+    def plan(self) -> Plan:
+        """Write the Plan of this case."""
+        raise NotImplementedError
+
+    def figures(self, plan: Plan, trace: Trace) -> dict[str, float]:
+        """Turn the Trace of one play into figures: `wall_ms`, `event_ms`, `call_us`; what was not timed is absent."""
+        raise NotImplementedError
+
+    def payload_bytes(self) -> int:
+        """Return the bytes of the user that one play moves, each counted once."""
+        raise NotImplementedError
+
+    def describe(self) -> str:
+        """Say in one sentence what this case does, every size in bytes."""
+        raise NotImplementedError
+
+    def columns(self) -> dict[str, Cell]:
+        """Return the fields as cells of the table, sizes in bytes under `*_bytes`, in the order of the model."""
+        return {column_of(name, info.json_schema_extra): getattr(self, name) for name, info in type(self).model_fields.items()}
+
+
+def column_of(field: str, extra: Any) -> str:
+    """Return the column that a field of a model has in the tables."""
+    is_size = isinstance(extra, Mapping) and extra.get("unit") == "bytes"
+    return f"{field}_bytes" if is_size else field
+
+
+def host_ms(plan: Plan, trace: Trace, begin: str, end: str) -> float | None:
+    """Return the host's time between two marks in ms, None where one was not passed."""
+    first, last = trace.host_ns[plan.marks.index(begin)], trace.host_ns[plan.marks.index(end)]
+    return None if first is None or last is None else (last - first) / 1e6
+
+
+def event_ms(plan: Plan, trace: Trace, begin: str, end: str) -> float | None:
+    """Return the device's time between two timed events in ms, None where one was not timed."""
+    names = [event.name for event in plan.events]
+    first, last = trace.event_ns[names.index(begin)], trace.event_ns[names.index(end)]
+    return None if first is None or last is None else (last - first) / 1e6
