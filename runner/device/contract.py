@@ -27,7 +27,9 @@ class DeviceFacts:
 
     `name` stands in every row (`NVIDIA H200`, `simulated:h200`), `kind` says whether numbers are measured or simulated,
     `memory_bytes` and `free_bytes` are its own memory, `copy_engines` what it reports, `environment` everything else for the
-    manifest (driver, versions, UUID, bus id; a profile's source).
+    manifest (driver, versions, UUID, bus id; a profile's source). `link_gb_per_s` is the limit of the link in one direction,
+    `host_bytes` the host memory that a simulated device claims to have; None where unknown, and for the host memory of a real
+    device, which the runner reads itself.
     """
 
     name: str
@@ -36,6 +38,8 @@ class DeviceFacts:
     free_bytes: int
     copy_engines: int
     environment: Mapping[str, str | int | float | bool | None]
+    link_gb_per_s: float | None = None
+    host_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +102,9 @@ class Device(Protocol):
 
     deterministic: bool
     """Whether every play of a Plan gives the same Trace, so that one is enough and no interval may be made of them."""
+
+    lost: bool
+    """Whether an error has made the device useless for this process, so that no number of it can be trusted any more."""
 
     def facts(self) -> DeviceFacts:
         """Return what identifies and limits the device."""

@@ -23,7 +23,7 @@ FLAGS = {
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One play of a case. `figures` are numbers by column name: `wall_ms`, `event_ms`, `call_us`; what was not timed is absent."""
+    """One play of a case; `figures` are numbers by column name (`wall_ms`, `event_ms`, …), what was not timed is absent."""
 
     role: Role
     index: int

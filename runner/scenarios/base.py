@@ -1,7 +1,8 @@
 """What every scenario kind has in common: a strict YAML model that can write its Plan and read its own Trace.
 
-A kind is one class in one file: its fields are the YAML keys, `plan` says what a device shall do, `figures` turns the Trace of one
-play into numbers with their units in the name, `describe` says in words what will happen, `columns` puts the fields into the table.
+A kind is one class in one file: its fields are the YAML keys, `plan` says what a device shall do, `figures` turns the Trace of
+one play into numbers with their units in the name, `describe` says in words what will happen, `columns` puts the fields into the
+table.
 """
 
 from __future__ import annotations

@@ -1,0 +1,111 @@
+"""A small writer of Plans: it hands out indices by name, so that scenarios read as the work they describe."""
+
+from __future__ import annotations
+
+from runner.memory import DEVICE
+from runner.plan import (
+    Alloc,
+    Buffer,
+    Copy,
+    Direction,
+    Event,
+    Expect,
+    Fill,
+    HostCopy,
+    Mark,
+    Operation,
+    Plan,
+    Record,
+    Stream,
+    StreamKind,
+)
+
+DATA_SALT = 1
+"""Salt of the data that a case moves."""
+POISON_SALT = 2
+"""Salt of what stands in a destination before the data arrive; never expected anywhere."""
+
+
+class PlanWriter:
+    """Collects buffers, streams, events and operations, and makes the frozen Plan of them. One host lane."""
+
+    def __init__(self) -> None:
+        self.setup: list[Operation] = []
+        self.prepare: list[Operation] = []
+        self.lane: list[Operation] = []
+        self._buffers: list[Buffer] = []
+        self._streams: list[Stream] = []
+        self._events: list[Event] = []
+        self._marks: list[str] = []
+        self._expects: list[Expect] = []
+
+    def buffer(self, name: str, memory: str, size: int, *, allocate: bool = True) -> int:
+        """Add a buffer, allocated before the timed region unless the lane itself allocates it."""
+        self._buffers.append(Buffer(name, memory, size))
+        index = len(self._buffers) - 1
+        if allocate:
+            self.setup.append(Alloc(index))
+        return index
+
+    def device_buffer(self, name: str, size: int, *, allocate: bool = True) -> int:
+        """Add a buffer in the device's memory."""
+        return self.buffer(name, DEVICE, size, allocate=allocate)
+
+    def stream(self, name: str, kind: StreamKind = "non_blocking") -> int:
+        """Add a stream."""
+        self._streams.append(Stream(name, kind))
+        return len(self._streams) - 1
+
+    def event(self, name: str, *, timed: bool = False) -> int:
+        """Add an event."""
+        self._events.append(Event(name, timed))
+        return len(self._events) - 1
+
+    def mark(self, name: str) -> None:
+        """Read the host's clock here, under a name."""
+        self._marks.append(name)
+        self.lane.append(Mark(len(self._marks) - 1))
+
+    def record(self, stream: int, name: str, *, timed: bool = False) -> int:
+        """Add an event and record it in a stream here."""
+        event = self.event(name, timed=timed)
+        self.lane.append(Record(stream, event))
+        return event
+
+    def data(self, buffer: int) -> None:
+        """Fill a whole buffer with the case's data before every play."""
+        self.prepare.append(Fill(buffer, 0, self._buffers[buffer].size, DATA_SALT))
+
+    def poison(self, buffer: int) -> None:
+        """Fill a whole buffer before every play with what is never expected."""
+        self.prepare.append(Fill(buffer, 0, self._buffers[buffer].size, POISON_SALT))
+
+    def copy(self, stream: int, direction: Direction, dst: tuple[int, int], src: tuple[int, int], size: int) -> None:
+        """Copy across the link, asynchronously; `dst` and `src` are (buffer, offset)."""
+        self.lane.append(Copy(stream, direction, *dst, *src, size))
+
+    def host_copy(self, dst: tuple[int, int], src: tuple[int, int], size: int, threads: int = 1) -> None:
+        """Copy between host buffers; `dst` and `src` are (buffer, offset)."""
+        self.lane.append(HostCopy(*dst, *src, size, threads))
+
+    def expect(self, buffer: int, size: int, added: int = 0) -> None:
+        """Expect the case's data, plus `added`, in the first `size` bytes of a buffer."""
+        self._expects.append(Expect(buffer, 0, size, DATA_SALT, 0, added))
+
+    def plan(self) -> Plan:
+        """Return what was written so far as a frozen Plan."""
+        return Plan(
+            buffers=tuple(self._buffers),
+            setup=tuple(self.setup),
+            prepare=tuple(self.prepare),
+            lanes=(tuple(self.lane),),
+            streams=tuple(self._streams),
+            events=tuple(self._events),
+            marks=tuple(self._marks),
+            expects=tuple(self._expects),
+        )
+
+
+def chunks_of(total: int, chunk: int) -> list[tuple[int, int]]:
+    """Cut `total` bytes into (offset, size); the last one may be short."""
+    return [(offset, min(chunk, total - offset)) for offset in range(0, total, chunk)]
