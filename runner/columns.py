@@ -1,0 +1,229 @@
+"""Every column of the tables: its name, type, unit, meaning and formula. What is not described here cannot be written.
+
+A column that only some scenario kinds have takes its meaning from the description of the field in the kind's own model, so a
+new kind needs no line here, unless it times something that has no name yet: then one row of TIMES.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel
+
+from runner.scenarios import SCENARIOS
+from runner.scenarios.base import column_of
+
+ColumnType = Literal["integer", "number", "text"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column. An `integer` or `number` cell is a number or empty; a `text` cell without a value is empty text."""
+
+    name: str
+    type: ColumnType
+    unit: str
+    meaning: str
+    formula: str = ""
+
+
+LEAD: Final = (
+    Column("run_id", "text", "", "The run that wrote the row; it starts with r_ and no two runs share it."),
+    Column("experiment", "text", "", "The name in the experiment's file."),
+    Column("scenario", "text", "", "The name of the scenario in the file."),
+    Column(
+        "case_id",
+        "text",
+        "",
+        "The case; it stays the same as long as its scenario's name and its values do.",
+        "c_ + content hash",
+    ),
+    Column("status", "text", "", "ok, excluded, skipped, unsupported, failed, timeout, corrupt or not_run."),
+    Column("reason", "text", "", "Why the status is not ok, or what a verdict stands on, in a sentence."),
+    Column("flags", "text", "", "Doubts about the numbers of the row, as words with blanks between them."),
+    Column("device", "text", "", "The device's name; a simulated one's is simulated:<profile>."),
+    Column("device_kind", "text", "", "cuda: measured on a GPU. simulated: computed from a profile, measured nowhere."),
+)
+
+AXES: Final = (
+    Column("buffer", "text", "", "The kind of host memory that the copy engine is handed."),
+    Column("direction", "text", "", "h2d: host to device. d2h: device to host. bidirectional: both at once."),
+    Column("size_bytes", "integer", "bytes", "Bytes that one sample moves in each direction."),
+    Column("chunk_bytes", "integer", "bytes", "Bytes of one copy; the last one may be shorter."),
+    Column("total_bytes", "integer", "bytes", "Bytes of the input of a pipeline."),
+    Column("streams", "integer", "streams", "Streams over which the chunks take turns; for both directions at once, of each."),
+    Column("slots", "integer", "slots", "Chunks that can be under way at once."),
+    Column("staging", "text", "", "direct: the data lie in the buffer. copy: the host copies each chunk in and out of it."),
+    Column("staging_threads", "integer", "threads", "Host threads that share the staging copies."),
+    Column("schedule", "text", "", "serialized: one chunk at a time. overlapped: a ring of slots."),
+    Column("issue", "text", "", "Order of the calls: depth_first (chunk by chunk) or breadth_first (operation by operation)."),
+    Column("submit", "text", "", "How the work is handed over: by calls, or as one graph."),
+    Column("allocate", "text", "", "once: before the timing. per_chunk: inside it."),
+    Column("compute_passes", "integer", "passes", "Passes of the kernel over each chunk; each adds 1 to every word."),
+    Column("compute_ratio", "number", "", "Time of the kernels asked for, as a multiple of the time of the copies."),
+)
+
+TIMES: Final = {
+    "wall_ms": ("ms", "The host's time from before the first operation until the last result is there."),
+    "event_ms": ("ms", "The device's time between CUDA events around all copies of the sample."),
+    "call_us": ("us", "How long one copy call held the host, as a mean over the calls of the sample."),
+    "h2d_event_ms": ("ms", "Of copies in both directions at once: the device's time around those to the device."),
+    "d2h_event_ms": ("ms", "Of copies in both directions at once: the device's time around those to the host."),
+}
+"""Every figure that a sample can have: its unit and its meaning. A scenario's `figures` give these names and no others."""
+
+_STATISTICS: Final = {
+    "median": ("Median of", "median over the samples"),
+    "min": ("Smallest of", "minimum over the samples"),
+    "p05": (
+        "5th percentile of",
+        "quantile 0.05 with linear interpolation (Hyndman and Fan, definition 7); empty for fewer than 3 samples",
+    ),
+    "p95": (
+        "95th percentile of",
+        "quantile 0.95 with linear interpolation (Hyndman and Fan, definition 7); empty for fewer than 3 samples",
+    ),
+    "ci_low": (
+        "Lower end of the 95 % interval of the median of",
+        "order statistic by the binomial; empty for fewer than 6 samples and on a simulated device",
+    ),
+    "ci_high": (
+        "Upper end of the 95 % interval of the median of",
+        "order statistic by the binomial; empty for fewer than 6 samples and on a simulated device",
+    ),
+}
+
+OUTCOME: Final = (
+    Column("memory_actual", "text", "", "What the driver said of each host buffer, as name=kind with blanks between them."),
+    Column(
+        "corrupt_bytes",
+        "integer",
+        "bytes",
+        "Bytes that did not hold what they should; 0 where all was right, empty where nothing ran.",
+    ),
+)
+
+_CLOCK = "median_event_ms for a transfer, median_wall_ms for a pipeline"
+_OWN_TIME: Final = "Of copies in both directions at once: the rate of one direction over its own time"
+RATES: Final = (
+    Column(
+        "gb_per_s",
+        "number",
+        "10^9 bytes/s",
+        "Payload a second, each byte of it counted once, both directions' together.",
+        f"payload bytes / ms / 10^6; ms is {_CLOCK}",
+    ),
+    Column("gib_per_s", "number", "2^30 bytes/s", "The same rate in binary units.", "gb_per_s * 10^9 / 2^30"),
+    Column("h2d_gb_per_s", "number", "10^9 bytes/s", f"{_OWN_TIME}, to the device.", "size_bytes / median_h2d_event_ms / 10^6"),
+    Column("d2h_gb_per_s", "number", "10^9 bytes/s", f"{_OWN_TIME}, to the host.", "size_bytes / median_d2h_event_ms / 10^6"),
+    Column(
+        "speedup",
+        "number",
+        "",
+        "How many times as fast as the baseline scenario's case with the same values on the axes that both have; 1 in the "
+        "baseline's own rows, empty where there is no such case or more than one.",
+        "median_wall_ms of the baseline's case / median_wall_ms",
+    ),
+)
+
+SAMPLE: Final = (
+    Column("role", "text", "", "sample: it counts. warmup: taken before, and left out of every statistic."),
+    Column("sample", "integer", "", "Number of the play, from 0, within its role."),
+)
+
+CASE: Final = (Column("excluded", "text", "", "Why the file excludes the case; empty where it runs."),)
+
+VERDICT: Final = (
+    Column("claim", "text", "", "What the file expects, in its own words."),
+    Column(
+        "verdict", "text", "", "confirmed, refuted, or undecided where the interval straddles the limit or a case has no number."
+    ),
+    Column("figure", "number", "", "The ratio that the claim is about.", "median of the one case / median of the other"),
+    Column("low", "number", "", "Lower end of its interval.", "ci_low of the one / ci_high of the other"),
+    Column("high", "number", "", "Upper end of its interval.", "ci_high of the one / ci_low of the other"),
+    Column("limit", "text", "", "The limit of the ratio that the file states."),
+)
+
+
+def summary_columns() -> tuple[Column, ...]:
+    """Return the columns of summary.csv in order; the same for every run, so that tables can be put under each other."""
+    samples = Column("samples", "integer", "samples", "Samples that the statistics are made of, without warm-ups.")
+    return (*LEAD, *AXES, *own_columns(), *OUTCOME, samples, *_statistics(), *RATES)
+
+
+def sample_columns() -> tuple[Column, ...]:
+    """Return the columns of samples.csv in order."""
+    return (*LEAD, *AXES, *own_columns(), *SAMPLE, *(Column(name, "number", *row) for name, row in TIMES.items()))
+
+
+def case_columns() -> tuple[Column, ...]:
+    """Return the columns of cases.csv in order: the grid as it was expanded, before anything ran."""
+    names = {"run_id", "experiment", "scenario", "case_id"}
+    return (*(column for column in LEAD if column.name in names), *CASE, *AXES, *own_columns())
+
+
+def verdict_columns() -> tuple[Column, ...]:
+    """Return the columns of verdicts.csv in order."""
+    lead = {column.name: column for column in LEAD}
+    return (lead["run_id"], lead["experiment"], *VERDICT, lead["reason"], lead["device"], lead["device_kind"])
+
+
+def all_columns() -> tuple[Column, ...]:
+    """Return every column of every table once, as columns.csv lists them."""
+    every = (*summary_columns(), *sample_columns(), *case_columns(), *verdict_columns())
+    return tuple({column.name: column for column in every}.values())
+
+
+@cache
+def own_columns() -> tuple[Column, ...]:
+    """Return the columns of the kinds' fields that are no shared axis, in the order of the kinds and their fields."""
+    shared = {column.name for column in AXES}
+    found: dict[str, Column] = {}
+    for kind, model in SCENARIOS.items():
+        for column in field_columns(model):
+            if column.name in shared:
+                continue
+            known = found.get(column.name)
+            meaning = f"{kind}: {column.meaning}"
+            found[column.name] = Column(
+                column.name, column.type, column.unit, f"{known.meaning} {meaning}" if known else meaning, column.formula
+            )
+    return tuple(found.values())
+
+
+def field_columns(model: type[BaseModel], prefix: str = "") -> Iterator[Column]:
+    """Yield a column for each field of a model; those of a model inside it stand under `<field>_<its field>`."""
+    for name, info in model.model_fields.items():
+        inner = [kind for kind in _kinds_of(info.annotation) if isinstance(kind, type) and issubclass(kind, BaseModel)]
+        for each in inner:
+            yield from field_columns(each, f"{prefix}{name}_")
+        if not inner:
+            column = prefix + column_of(name, info.json_schema_extra)
+            unit = "bytes" if column.endswith("_bytes") else ""
+            yield Column(column, _type_of(info.annotation), unit, info.description or "")
+
+
+def _statistics() -> Iterator[Column]:
+    for name, (unit, meaning) in TIMES.items():
+        for statistic, (of, formula) in _STATISTICS.items():
+            yield Column(f"{statistic}_{name}", "number", unit, f"{of} {name}: {meaning[0].lower()}{meaning[1:]}", formula)
+
+
+def _type_of(annotation: Any) -> ColumnType:
+    kinds = [kind for kind in _kinds_of(annotation) if kind is not type(None)]
+    if all(kind is int for kind in kinds):
+        return "integer"
+    return "number" if all(kind in (int, float) for kind in kinds) else "text"
+
+
+def _kinds_of(annotation: Any) -> list[Any]:
+    """Return the plain types of an annotation: without `Annotated`, a union taken apart."""
+    if get_origin(annotation) is Annotated:
+        return _kinds_of(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, types.UnionType):
+        return [kind for part in get_args(annotation) for kind in _kinds_of(part)]
+    return [annotation]

@@ -1,0 +1,185 @@
+"""The rows of the tables as plain mappings from column name to cell: every figure is derived here, from raw samples."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Final
+
+from runner.columns import TIMES
+from runner.expand import Case
+from runner.measure.result import CaseResult
+from runner.scenarios.base import Cell
+from runner.stats import Spread, spread
+from runner.verdicts import Verdict
+
+Row = Mapping[str, Cell]
+
+_FORMULA_STARTS: Final = ("=", "+", "-", "@")
+_GIB_PER_GB: Final = 10**9 / 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """What all rows of a run have in common. `baseline` is the scenario that speedups refer to, None where there is none."""
+
+    run_id: str
+    experiment: str
+    device: str
+    device_kind: str
+    baseline: str | None = None
+
+
+def summary_rows(run: RunInfo, results: Sequence[CaseResult]) -> list[Row]:
+    """Return one row a case, in the order of the results, with the columns of `summary_columns`; absent cells are empty."""
+    spreads = [_spreads(result) for result in results]
+    walls = [each["wall_ms"].median for each in spreads]
+    speedups = _speedups(run.baseline, results, walls)
+    return [
+        _lead(run, result)
+        | {
+            "memory_actual": result.memory_actual,
+            "corrupt_bytes": result.corrupt_bytes if result.samples or result.corrupt_bytes else None,
+            "samples": sum(sample.role == "sample" for sample in result.samples),
+        }
+        | _statistics(spread_of)
+        | (_rates(result, spread_of) if result.status == "ok" else {})
+        | {"speedup": speedup}
+        for result, spread_of, speedup in zip(results, spreads, speedups, strict=True)
+    ]
+
+
+def sample_rows(run: RunInfo, results: Iterable[CaseResult]) -> Iterator[Row]:
+    """Yield one row a play, warm-ups too, with the columns of `sample_columns`."""
+    for result in results:
+        lead = _lead(run, result)
+        for sample in result.samples:
+            yield lead | {"role": sample.role, "sample": sample.index} | dict(sample.figures)
+
+
+def case_rows(run: RunInfo, cases: Iterable[Case]) -> Iterator[Row]:
+    """Yield one row a case of the grid, with the columns of `case_columns`."""
+    for case in cases:
+        yield {"run_id": run.run_id, "experiment": run.experiment, **_of_case(case), "excluded": case.excluded}
+
+
+def verdict_rows(run: RunInfo, verdicts: Iterable[Verdict]) -> Iterator[Row]:
+    """Yield one row an expectation of the file, with the columns of `verdict_columns`."""
+    for verdict in verdicts:
+        yield {
+            "run_id": run.run_id,
+            "experiment": run.experiment,
+            "device": run.device,
+            "device_kind": run.device_kind,
+            **asdict(verdict),
+        }
+
+
+def number(cell: Cell) -> int | float | None:
+    """Return what a numeric cell holds: a whole number as it is, another with 15 significant digits, None for no number.
+
+    Raises TypeError for text and for a truth value.
+    """
+    if cell is None or cell == "":
+        return None
+    if isinstance(cell, bool | str):
+        raise TypeError(f"{cell!r} is no number, but its column holds numbers")
+    if isinstance(cell, int):
+        return cell
+    return float(f"{cell:.15g}") if math.isfinite(cell) else None
+
+
+def text(cell: Cell) -> str:
+    """Return what a text cell holds: one line, none that a spreadsheet takes for a formula; empty for None.
+
+    Control characters become blanks, and a text that would start a formula (= + - @) gets an apostrophe before it.
+    """
+    if cell is None:
+        return ""
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
+    line = "".join(" " if unicodedata.category(letter) == "Cc" else letter for letter in str(cell)).strip()
+    return f"'{line}" if line.startswith(_FORMULA_STARTS) else line
+
+
+def _lead(run: RunInfo, result: CaseResult) -> dict[str, Cell]:
+    return {
+        "run_id": run.run_id,
+        "experiment": run.experiment,
+        **_of_case(result.case),
+        "status": result.status,
+        "reason": result.reason,
+        "flags": " ".join(result.flags),
+        "device": run.device,
+        "device_kind": run.device_kind,
+    }
+
+
+def _of_case(case: Case) -> dict[str, Cell]:
+    return {"scenario": case.scenario, "case_id": case.case_id, **case.model.columns()}
+
+
+def _spreads(result: CaseResult) -> dict[str, Spread]:
+    taken = [sample.figures for sample in result.samples if sample.role == "sample"]
+    return {
+        name: spread([figures[name] for figures in taken if name in figures], deterministic=result.deterministic)
+        for name in TIMES
+    }
+
+
+def _statistics(spreads: Mapping[str, Spread]) -> dict[str, Cell]:
+    cells: dict[str, Cell] = {}
+    for name, of in spreads.items():
+        numbers = asdict(of)
+        numbers["min"] = numbers.pop("minimum")
+        del numbers["count"]
+        cells |= {f"{statistic}_{name}": value for statistic, value in numbers.items()}
+    return cells
+
+
+def _rates(result: CaseResult, spreads: Mapping[str, Spread]) -> dict[str, Cell]:
+    model = result.case.model
+    rate = _gb_per_s(model.payload_bytes(), spreads[f"{model.CLOCK}_ms"].median)
+    cells: dict[str, Cell] = {"gb_per_s": rate, "gib_per_s": None if rate is None else rate * _GIB_PER_GB}
+    for direction, size in model.direction_bytes().items():
+        cells[f"{direction}_gb_per_s"] = _gb_per_s(size, spreads[f"{direction}_event_ms"].median)
+    return cells
+
+
+def _gb_per_s(size: int, ms: float | None) -> float | None:
+    return size / ms / 1e6 if ms is not None and ms > 0 else None
+
+
+def _speedups(baseline: str | None, results: Sequence[CaseResult], walls: Sequence[float | None]) -> list[float | None]:
+    """Return each case's speedup: joined with the baseline's cases on the axes that both have, by equal values."""
+    mine = {index: result for index, result in enumerate(results) if baseline and result.case.scenario == baseline}
+    joined: dict[tuple[str, ...], dict[Hashable, list[int]]] = {}
+    speedups: list[float | None] = []
+    for result, wall in zip(results, walls, strict=True):
+        axes = _shared_axes(result.case, mine)
+        if axes not in joined:
+            joined[axes] = _by_values(mine, axes)
+        found = joined[axes].get(_values(result.case, axes), [])
+        usable = len(found) == 1 and results[found[0]].status == "ok" and result.status == "ok"
+        reference = walls[found[0]] if usable else None
+        speedups.append(reference / wall if reference is not None and wall else None)
+    return speedups
+
+
+def _shared_axes(case: Case, baseline: Mapping[int, CaseResult]) -> tuple[str, ...]:
+    first = next(iter(baseline.values()), None)
+    return () if first is None else tuple(axis for axis in case.axes if axis in first.case.axes)
+
+
+def _by_values(baseline: Mapping[int, CaseResult], axes: tuple[str, ...]) -> dict[Hashable, list[int]]:
+    found: dict[Hashable, list[int]] = {}
+    for index, result in baseline.items():
+        if result.status != "excluded":
+            found.setdefault(_values(result.case, axes), []).append(index)
+    return found
+
+
+def _values(case: Case, axes: tuple[str, ...]) -> Hashable:
+    return tuple(repr(case.axes[axis]) for axis in axes)

@@ -1,0 +1,105 @@
+"""Pure numbers: what is said of a list of samples. No pandas, no rounding; every cell that cannot be known is None."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+SMALLEST_SPREAD: Final = 3
+"""Below this many samples percentiles say nothing, so they are left empty."""
+CONFIDENCE: Final = (95, 100)
+"""Confidence of the interval of the median, as a fraction of whole numbers so that its ranks are exact."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Statistics of one figure over `count` samples, in the unit of the samples; None where the samples are too few.
+
+    `p05` and `p95` are quantiles by `quantile`, `ci_low` and `ci_high` the 95 % interval of the median by `median_interval`.
+    """
+
+    count: int
+    median: float | None = None
+    minimum: float | None = None
+    p05: float | None = None
+    p95: float | None = None
+    ci_low: float | None = None
+    ci_high: float | None = None
+
+
+def spread(values: Sequence[float], *, deterministic: bool = False) -> Spread:
+    """Return the statistics of `values`; `deterministic` ones, all the same by construction, get no interval.
+
+    Values that are no number (NaN, infinite) are left out and not counted.
+    """
+    ordered = sorted(value for value in values if math.isfinite(value))
+    if not ordered:
+        return Spread(0)
+    wide = len(ordered) >= SMALLEST_SPREAD
+    interval = None if deterministic else median_interval(ordered)
+    return Spread(
+        count=len(ordered),
+        median=median(ordered),
+        minimum=ordered[0],
+        p05=quantile(ordered, 0.05) if wide else None,
+        p95=quantile(ordered, 0.95) if wide else None,
+        ci_low=interval[0] if interval else None,
+        ci_high=interval[1] if interval else None,
+    )
+
+
+def median(values: Sequence[float]) -> float:
+    """Return the middle value, of an even number the mean of the two middle ones; raises ValueError for no values."""
+    ordered = sorted(values)
+    if not ordered:
+        raise ValueError("the median of no values is not defined")
+    middle = len(ordered) // 2
+    if len(ordered) % 2:
+        return ordered[middle]
+    return ordered[middle - 1] + (ordered[middle] - ordered[middle - 1]) / 2
+
+
+def quantile(values: Sequence[float], fraction: float) -> float:
+    """Return the quantile at `fraction` (0 … 1) by linear interpolation between order statistics.
+
+    This is definition 7 of Hyndman and Fan, "Sample Quantiles in Statistical Packages", The American Statistician 50 (1996),
+    which NumPy and spreadsheets (PERCENTILE.INC) use too. Raises ValueError for no values or a fraction out of range.
+    """
+    ordered = sorted(values)
+    if not ordered or not 0 <= fraction <= 1:
+        raise ValueError(f"the quantile at {fraction} of {len(ordered)} values is not defined")
+    place = (len(ordered) - 1) * fraction
+    below = min(int(place), len(ordered) - 1)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+
+
+def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
+    """Return the 95 % interval of the median, None for fewer than 6 values, which cannot give one.
+
+    The interval reaches from the k-th smallest to the k-th largest value, with the largest k for which at most 5 % of samples
+    miss the true median: 2 * P(B <= k - 1) <= 0.05 for B binomial of n trials at 1/2. It assumes independent samples and
+    nothing of their distribution (the interval of the sign test: Conover, "Practical Nonparametric Statistics", 3rd edition,
+    section 3.2).
+    """
+    rank = _interval_rank(len(values))
+    if rank == 0:
+        return None
+    ordered = sorted(values)
+    return ordered[rank - 1], ordered[-rank]
+
+
+@lru_cache(maxsize=1024)
+def _interval_rank(count: int) -> int:
+    """Return k of `median_interval` for `count` values, 0 where there is none; exact, in whole numbers."""
+    sure, of = CONFIDENCE
+    allowed = (of - sure) * 2**count
+    rank, term, total = 0, 1, 1
+    while 2 * of * total <= allowed:
+        term = term * (count - rank) // (rank + 1)
+        total += term
+        rank += 1
+    return rank
