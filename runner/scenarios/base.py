@@ -74,6 +74,18 @@ class Scenario(StrictModel):
         """Return the bytes of the user that one play moves, each counted once."""
         raise NotImplementedError
 
+    def direction_bytes(self) -> Mapping[str, int]:
+        """Return the bytes of each direction that has a time of its own (`h2d_event_ms`, `d2h_event_ms`); empty where none has."""
+        return {}
+
+    def ways(self) -> int:
+        """Return how many directions of the link carry the payload at once."""
+        return 1
+
+    def async_calls(self) -> int:
+        """Return how many copy calls of a sample are named async and timed by `call_us`."""
+        return 0
+
     def describe(self) -> str:
         """Say in one sentence what this case does, every size in bytes."""
         raise NotImplementedError

@@ -49,7 +49,20 @@ class Transfer(Scenario):
 
     def payload_bytes(self) -> int:
         """Return the bytes of all directions."""
-        return self.size * len(self._directions())
+        return self.size * self.ways()
+
+    def direction_bytes(self) -> dict[str, int]:
+        """Return the bytes of each direction where both are copied at once."""
+        ways = self._directions()
+        return {way: self.size for way in ways} if len(ways) > 1 else {}
+
+    def ways(self) -> int:
+        """Return 2 for both directions at once."""
+        return len(self._directions())
+
+    def async_calls(self) -> int:
+        """Return the copies of all directions, none for plain calls."""
+        return self._copies() * self.ways() if self.call == "async" else 0
 
     def describe(self) -> str:
         """Say in one sentence what one sample does."""

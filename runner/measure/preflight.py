@@ -1,0 +1,46 @@
+"""Whether a case fits this machine, asked before anything is allocated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from runner.device.contract import DeviceFacts
+from runner.plan import Demand
+
+PINNED_SHARE: Final = 0.5
+"""The most of the host's memory that one case may pin; beyond that the whole machine suffers."""
+KEPT_FREE: Final = 256 * 2**20
+"""Bytes of host memory that are left to the rest of the machine."""
+
+
+def refusal_of(demand: Demand, facts: DeviceFacts) -> str:
+    """Return why a case of this demand cannot run here, with the figures; empty where it fits."""
+    host = available_host_bytes() if facts.host_bytes is None else facts.host_bytes
+    needed = demand.pageable_bytes + demand.pinned_bytes
+    if demand.device_bytes > facts.free_bytes:
+        return f"needs {demand.device_bytes:,} bytes of device memory, {facts.free_bytes:,} are free on {facts.name}"
+    if needed > host - KEPT_FREE:
+        return f"needs {needed:,} bytes of host memory, {max(0, host - KEPT_FREE):,} are available"
+    if demand.pinned_bytes > host * PINNED_SHARE:
+        return f"pins {demand.pinned_bytes:,} bytes, more than half of the {host:,} bytes of host memory that are available"
+    return ""
+
+
+def available_host_bytes(proc: Path = Path("/proc/meminfo"), cgroup: Path = Path("/sys/fs/cgroup")) -> int:
+    """Return the bytes of host memory that this process may still take: what is available, and what its cgroup leaves.
+
+    Where neither can be read (no Linux), 2**63 - 1: then allocation itself is the judge.
+    """
+    left = 2**63 - 1
+    try:
+        lines = dict(line.split(":", 1) for line in proc.read_text().splitlines() if ":" in line)
+        left = int(lines["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):
+        pass
+    for limit, used in (("memory.max", "memory.current"), ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes")):
+        try:
+            left = min(left, int((cgroup / limit).read_text()) - int((cgroup / used).read_text()))
+        except (OSError, ValueError):
+            continue
+    return left

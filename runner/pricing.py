@@ -1,0 +1,143 @@
+"""What a file would cost before it runs: cases, bytes, memory, and the likely time, all without opening a real device."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Final
+
+from runner.device.contract import Device
+from runner.device.select import simulated_device
+from runner.errors import CaseError
+from runner.expand import Case, expand
+from runner.plan import Demand, Fill, Plan
+from runner.plan_check import check_plan
+from runner.spec.experiment import Measure
+from runner.spec.load import LoadedExperiment
+
+PRICED_CASES: Final = 60
+"""Cases that are really played on the simulated device; the others are taken to cost the mean of these."""
+SHOWN_CASES: Final = 12
+FILLED_BYTES_PER_SECOND: Final = 8e9
+"""Rate at which patterns are written and compared outside the timed region; assumed, a host of 16 cores is faster."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioPrice:
+    """One scenario of a file: how many cases, how many of them excluded and why, and in words what its first case does."""
+
+    name: str
+    cases: int
+    excluded: dict[str, int]
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a file would cost. `seconds` is an estimate by `profile` from `priced` cases; `demand` is the largest of those."""
+
+    scenarios: tuple[ScenarioPrice, ...]
+    total: int
+    excluded: int
+    plays: int
+    payload_bytes: int
+    demand: Demand
+    seconds: float
+    priced: int
+    profile: str
+    shown: tuple[Case, ...]
+
+
+@dataclass(slots=True)
+class _Tally:
+    cases: int = 0
+    excluded: Counter[str] = field(default_factory=Counter)
+    description: str = ""
+
+
+def price(loaded: LoadedExperiment, *, device: str | None, max_cases: int) -> Price:
+    """Go through the grid once, keeping only counts and a spread of cases, and play that spread on a simulated device.
+
+    A file for a real device is priced with the `h200` profile; the estimate is no promise.
+    """
+    measure = loaded.experiment.measure
+    tallies: dict[str, _Tally] = {}
+    payload, runnable = 0, 0
+    shown: list[Case] = []
+    spread = _Spread()
+    for case in expand(loaded, max_cases):
+        tally = tallies.setdefault(case.scenario, _Tally())
+        tally.cases += 1
+        tally.description = tally.description or case.model.describe()
+        if len(shown) < SHOWN_CASES:
+            shown.append(case)
+        if case.excluded:
+            tally.excluded[case.excluded] += 1
+            continue
+        runnable += 1
+        payload += case.model.payload_bytes()
+        spread.add(case)
+    with closing(simulated_device(device or loaded.experiment.device)) as simulated:
+        seconds, demand = _play(simulated, spread.cases, measure)
+        profile = simulated.facts().name
+    plays = measure.warmup + measure.samples
+    return Price(
+        scenarios=tuple(ScenarioPrice(name, t.cases, dict(t.excluded), t.description) for name, t in tallies.items()),
+        total=sum(tally.cases for tally in tallies.values()),
+        excluded=sum(tally.excluded.total() for tally in tallies.values()),
+        plays=plays * runnable,
+        payload_bytes=payload * plays,
+        demand=demand,
+        seconds=seconds / max(1, len(spread.cases)) * runnable,
+        priced=len(spread.cases),
+        profile=profile,
+        shown=tuple(shown),
+    )
+
+
+class _Spread:
+    """Keeps some PRICED_CASES cases, evenly spaced over a stream of unknown length: when full, every second one goes."""
+
+    def __init__(self) -> None:
+        self.cases: list[Case] = []
+        self._stride = 1
+        self._seen = 0
+
+    def add(self, case: Case) -> None:
+        if self._seen % self._stride == 0:
+            self.cases.append(case)
+            if len(self.cases) == PRICED_CASES * 2:
+                self.cases = self.cases[::2]
+                self._stride *= 2
+        self._seen += 1
+
+
+def _play(device: Device, cases: Sequence[Case], measure: Measure) -> tuple[float, Demand]:
+    """Return the seconds that these cases would take on a real device, and the most memory that any of them holds."""
+    plays = measure.warmup + measure.samples
+    seconds = 0.0
+    demands = [Demand(0, 0, 0)]
+    for case in cases:
+        plan = case.model.plan()
+        demands.append(plan.demand())
+        seconds += plays * (sum(_walls(device, plan)) + _untimed_bytes(plan) / FILLED_BYTES_PER_SECOND)
+    largest = Demand(*(max(getattr(demand, sort) for demand in demands) for sort in ("pageable_bytes", "pinned_bytes", "device_bytes")))
+    return seconds, largest
+
+
+def _walls(device: Device, plan: Plan) -> Iterator[float]:
+    """Yield the seconds between the first and the last mark of one play, nothing where the device refuses the Plan."""
+    try:
+        check_plan(plan)
+        with closing(device.open(plan)) as session:
+            marks = [mark for mark in session.play(0).host_ns if mark is not None]
+            yield (max(marks) - min(marks)) / 1e9
+    except CaseError:
+        return
+
+
+def _untimed_bytes(plan: Plan) -> int:
+    """Return the bytes that are written before and compared after each play."""
+    return sum(operation.size for operation in plan.prepare if isinstance(operation, Fill)) + sum(each.size for each in plan.expects)
