@@ -1,0 +1,507 @@
+"""Proof of order: an abstract play of a Plan with vector clocks, which finds deadlocks and races without moving a byte.
+
+Lanes and streams are components, each with a time that counts its operations. An operation in a stream happens after whatever
+its lane knew when it issued it and after all that was in the stream; a wait joins what an event knew into whoever waits. Two
+accesses to the same bytes, one of them a write, must be ordered by that knowledge (FastTrack: Flanagan and Freund, PLDI 2009).
+
+Two devices differ in what they wait for, so only what all of them guarantee counts as order: a small copy from pageable memory
+may return before it has arrived (its source has been read, no more is known), freeing memory waits for nothing, and a gate orders
+nothing, since it may open by its time limit. For deadlocks the opposite is assumed: such a copy holds its lane, and all copies
+share one engine that serves them in order of issue. The order of two lanes' calls to one stream is taken as it was played.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from typing import Any, Final
+
+from runner.errors import PlanError
+from runner.memory import kind_of
+from runner.plan import (
+    Alloc,
+    Barrier,
+    Copy,
+    Drain,
+    Fill,
+    Free,
+    Gate,
+    HostCopy,
+    HostWait,
+    Launch,
+    Mark,
+    Operation,
+    Plan,
+    Record,
+    Register,
+    Release,
+    StreamWait,
+    Unregister,
+)
+
+_Clock = dict[int, int]
+_NOTHING: Final[frozenset[int]] = frozenset()
+
+
+def check_order(plan: Plan) -> None:
+    """Prove that `plan` cannot deadlock and that conflicting accesses are ordered, but for the races it declares.
+
+    Expects a Plan that `check_bounds` has passed. Raises PlanError naming the lane, the operation and the buffer: memory used
+    before Alloc or after Free, a wait for an event not yet recorded, a deadlock, a race on a buffer outside `races_wanted` or
+    none on one inside, or a last mark that is read before all work is done.
+    """
+    _Order(plan).play()
+
+
+def place(plan: Plan, phase: str, index: int, operation: Operation) -> str:
+    """Say where an operation stands and what it touches: `lane 0, operation 7 (Copy h2d of 'input' to 'slot 0')`."""
+    kind = type(operation).__name__
+    match operation:
+        case Copy(direction=direction, src=src, dst=dst):
+            kind += f" {direction} of {_name(plan, src)} to {_name(plan, dst)}"
+        case HostCopy(src=src, dst=dst):
+            kind += f" of {_name(plan, src)} to {_name(plan, dst)}"
+        case Launch(buffer=buffer) | Alloc(buffer=buffer) | Free(buffer=buffer) | Fill(buffer=buffer):
+            kind += f" of {_name(plan, buffer)}"
+        case Register(buffer=buffer) | Unregister(buffer=buffer):
+            kind += f" of {_name(plan, buffer)}"
+        case Record(event=event) | StreamWait(event=event) | HostWait(event=event):
+            kind += f" of event {event}"
+        case _:
+            pass
+    return f"{phase}, operation {index} ({kind})"
+
+
+class _Order:
+    """The abstract play."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.lanes = [_Lane(number, operations) for number, operations in enumerate(plan.lanes)]
+        self.streams = _streams(plan, len(plan.lanes))
+        self.ranges = [_Ranges(buffer.size) for buffer in plan.buffers]
+        self.alive = [False] * len(plan.buffers)
+        self.direct = [buffer.on_device or kind_of(buffer.memory).asynchronous for buffer in plan.buffers]
+        self.events: dict[int, _Event] = {}
+        self.released: set[int] = set()
+        self.copies_held = _NOTHING
+        self.launches_held = _NOTHING
+        self.raced: set[int] = set()
+        self.at_barrier = 0
+        self.lane: _Lane
+        self.operation: Operation
+        self.handlers: dict[type[Any], Callable[[Any], bool]] = {
+            Alloc: self._alloc,
+            Free: self._free,
+            Register: self._register,
+            Unregister: self._unregister,
+            HostCopy: self._host_copy,
+            Copy: self._copy,
+            Launch: self._launch,
+            Record: self._record,
+            StreamWait: self._stream_wait,
+            HostWait: self._host_wait,
+            Drain: self._drain,
+            Barrier: self._barrier,
+            Gate: self._gate,
+            Release: self._release,
+            Mark: self._mark,
+        }
+
+    def play(self) -> None:
+        """Play setup, prepare, the lanes in turn until all have ended, and teardown."""
+        self._play_untimed("setup", self.plan.setup)
+        at_rest = list(self.alive)
+        self._play_untimed("prepare", self.plan.prepare)
+        unfinished = list(self.lanes)
+        while unfinished:
+            moved = False
+            for lane in unfinished:
+                moved = self._advance(lane) or moved
+            unfinished = [lane for lane in unfinished if lane.at < len(lane.operations)]
+            if not moved and unfinished:
+                raise PlanError("; ".join(self._stuck(lane) for lane in unfinished))
+        self._check_replay(at_rest)
+        self._check_end()
+        self._check_races()
+        self._play_untimed("teardown", self.plan.teardown)
+
+    def _play_untimed(self, phase: str, operations: tuple[Operation, ...]) -> None:
+        for index, operation in enumerate(operations):
+            buffer = operation.buffer  # type: ignore[union-attr]  # check_bounds lets no other operation stand here
+            if self.alive[buffer] is isinstance(operation, Alloc):
+                state = "already allocated" if self.alive[buffer] else "not allocated"
+                raise PlanError(f"{place(self.plan, phase, index, operation)}: {_name(self.plan, buffer)} is {state}")
+            if isinstance(operation, (Alloc, Free)):
+                self.alive[buffer] = isinstance(operation, Alloc)
+            elif isinstance(operation, (Register, Unregister)):
+                self._set_direct(buffer, isinstance(operation, Register))
+
+    def _advance(self, lane: _Lane) -> bool:
+        """Play a lane until it must wait or ends; return whether it got on."""
+        self.lane = lane
+        begin = lane.at
+        operations, handlers = lane.operations, self.handlers
+        while lane.at < len(operations):
+            operation = self.operation = operations[lane.at]
+            if not lane.issued:
+                lane.time += 1
+            if not handlers[type(operation)](operation):
+                break
+            lane.issued = False
+            lane.at += 1
+        return lane.at > begin
+
+    def _alloc(self, operation: Alloc) -> bool:
+        if self.alive[operation.buffer]:
+            self._refuse(f"{_name(self.plan, operation.buffer)} is already allocated")
+        self.alive[operation.buffer] = True
+        return self._whole(operation.buffer)
+
+    def _free(self, operation: Free) -> bool:
+        self._whole(operation.buffer)
+        self.alive[operation.buffer] = False
+        return True
+
+    def _register(self, operation: Register) -> bool:
+        self._set_direct(operation.buffer, True)
+        return self._whole(operation.buffer)
+
+    def _unregister(self, operation: Unregister) -> bool:
+        self._set_direct(operation.buffer, False)
+        return self._whole(operation.buffer)
+
+    def _set_direct(self, buffer: int, registered: bool) -> None:
+        self.direct[buffer] = registered or kind_of(self.plan.buffers[buffer].memory).asynchronous
+
+    def _whole(self, buffer: int) -> bool:
+        """A change of the memory itself conflicts with every use of it."""
+        self._access(buffer, 0, self.plan.buffers[buffer].size, self.lane, True)
+        return True
+
+    def _host_copy(self, operation: HostCopy) -> bool:
+        lane = self.lane
+        self._access(operation.src, operation.src_offset, operation.size, lane, False)
+        self._access(operation.dst, operation.dst_offset, operation.size, lane, True)
+        lane.worked = lane.time
+        return True
+
+    def _copy(self, operation: Copy) -> bool:
+        lane, stream = self.lane, self.streams[operation.stream]
+        download = operation.direction == "d2h"
+        staged = not self.direct[operation.dst if download else operation.src]
+        if not lane.issued:
+            stream.issue(lane)
+            if stream.held or self.copies_held:
+                stream.held = self.copies_held = (stream.held | self.copies_held) - self.released
+            reader = lane if staged and not download else stream
+            self._access(operation.src, operation.src_offset, operation.size, reader, False)
+            self._access(operation.dst, operation.dst_offset, operation.size, stream, True)
+            stream.worked = stream.time
+        if not (operation.blocking or staged):
+            return True
+        if stream.held - self.released:
+            lane.issued = True
+            return False
+        if operation.blocking or download:
+            lane.learn(stream)
+        return True
+
+    def _launch(self, operation: Launch) -> bool:
+        stream = self.streams[operation.stream]
+        stream.issue(self.lane)
+        if stream.held or self.launches_held:
+            stream.held = self.launches_held = (stream.held | self.launches_held) - self.released
+        self._access(operation.buffer, operation.offset, operation.size, stream, True)
+        stream.worked = stream.time
+        return True
+
+    def _record(self, operation: Record) -> bool:
+        stream = self.streams[operation.stream]
+        stream.issue(self.lane)
+        self.events[operation.event] = _Event(stream, self.lane)
+        return True
+
+    def _stream_wait(self, operation: StreamWait) -> bool:
+        event = self._recorded(operation.event)
+        stream = self.streams[operation.stream]
+        stream.issue(self.lane)
+        stream.learn(event)
+        if event.held:
+            stream.held = (stream.held | event.held) - self.released
+        return True
+
+    def _host_wait(self, operation: HostWait) -> bool:
+        event = self._recorded(operation.event)
+        if event.held and event.held - self.released:
+            return False
+        self.lane.learn(event)
+        return True
+
+    def _drain(self, operation: Drain) -> bool:
+        stream = self.streams[operation.stream]
+        if stream.held and stream.held - self.released:
+            return False
+        self.lane.learn(stream)
+        return True
+
+    def _barrier(self, operation: Barrier) -> bool:
+        lane = self.lane
+        if lane.issued:
+            return not lane.at_barrier
+        lane.issued = lane.at_barrier = True
+        self.at_barrier += 1
+        if self.at_barrier < len(self.lanes):
+            return False
+        self.at_barrier = 0
+        together: _Clock = {}
+        for other in self.lanes:
+            _merge(together, other.clock)
+            together[other.component] = other.time
+        for other in self.lanes:
+            other.clock, other.at_barrier = together, False
+        return True
+
+    def _gate(self, operation: Gate) -> bool:
+        stream = self.streams[operation.stream]
+        stream.issue(self.lane)
+        if operation.gate not in self.released:
+            stream.held |= {operation.gate}
+        return True
+
+    def _release(self, operation: Release) -> bool:
+        self.released.add(operation.gate)
+        return True
+
+    def _mark(self, operation: Mark) -> bool:
+        lane = self.lane
+        lane.last_mark = (lane.clock, lane.time)
+        return True
+
+    def _recorded(self, number: int) -> _Event:
+        """Return an event whose Record call surely came before this one; without it the wait would do nothing."""
+        event = self.events.get(number)
+        if event is None or not self.lane.knows(event.lane, event.lane_time):
+            self._refuse(f"event {self.plan.events[number].name!r} is not recorded before this wait is called")
+            raise AssertionError
+        return event
+
+    def _access(self, buffer: int, offset: int, size: int, who: _Lane | _Stream, write: bool) -> None:
+        """Note an access and compare it with the earlier ones to the same bytes."""
+        if not self.alive[buffer]:
+            self._refuse(f"{_name(self.plan, buffer)} is used, but it is not allocated")
+        component, knows = who.component, who.knows
+        for segment in self.ranges[buffer].segments(offset, offset + size):
+            writer = segment.writer
+            if writer >= 0 and writer != component and not knows(writer, segment.write_time):
+                self._race(buffer, offset, size, writer, "written")
+            reads = segment.reads
+            if not write:
+                reads[component] = who.time
+                continue
+            if reads:
+                for reader, time in reads.items():
+                    if reader != component and not knows(reader, time):
+                        self._race(buffer, offset, size, reader, "read")
+                reads.clear()
+            segment.writer, segment.write_time = component, who.time
+
+    def _race(self, buffer: int, offset: int, size: int, other: int, what: str) -> None:
+        self.raced.add(buffer)
+        if buffer not in self.plan.races_wanted:
+            self._refuse(
+                f"race on {_name(self.plan, buffer)}, bytes {offset} to {offset + size}: they are {what} by {self._who(other)} "
+                "and nothing orders the two; a wait is missing"
+            )
+
+    def _who(self, component: int) -> str:
+        if component < len(self.lanes):
+            return f"lane {component}"
+        names = [self.plan.streams[index].name for index, stream in enumerate(self.streams) if stream.component == component]
+        return f"stream {names[0]!r}"
+
+    def _refuse(self, why: str) -> None:
+        raise PlanError(f"{place(self.plan, f'lane {self.lane.component}', self.lane.at, self.operation)}: {why}")
+
+    def _stuck(self, lane: _Lane) -> str:
+        where = place(self.plan, f"lane {lane.component}", lane.at, lane.operations[lane.at])
+        return f"{where}: deadlock: this lane waits for ever"
+
+    def _check_replay(self, at_rest: list[bool]) -> None:
+        """A Plan is played many times, so each play must leave allocated what it found allocated."""
+        for buffer, (before, after) in enumerate(zip(at_rest, self.alive, strict=True)):
+            if before != after:
+                state = "leaves allocated" if after else "frees"
+                raise PlanError(f"a play {state} {_name(self.plan, buffer)}, so it could not be played twice")
+
+    def _check_end(self) -> None:
+        """The last look at the clock must come after all work, or a queue's time would pass for a transfer's."""
+        marks = [(lane.component, *lane.last_mark) for lane in self.lanes if lane.last_mark is not None]
+        stops = marks or [(lane.component, lane.clock, lane.time) for lane in self.lanes]
+        workers: list[_Lane | _Stream] = [*self.lanes, *self.streams]
+        for worker in workers:
+            done = worker.worked == 0 or any(
+                time >= worker.worked if worker.component == lane else clock.get(worker.component, 0) >= worker.worked
+                for lane, clock, time in stops
+            )
+            if not done:
+                where = "the last mark" if marks else "the end of the lanes"
+                raise PlanError(f"the clock stops before the work is done: {self._who(worker.component)} still works at {where}")
+
+    def _check_races(self) -> None:
+        for buffer in sorted(self.plan.races_wanted - self.raced):
+            raise PlanError(f"{_name(self.plan, buffer)} is named in races_wanted, but all accesses to it are ordered")
+
+
+class _Lane:
+    """A host thread: `clock` is what it knows of others (never changed in place, so it can be shared), `time` its own."""
+
+    __slots__ = ("at", "at_barrier", "clock", "component", "issued", "last_mark", "operations", "time", "worked")
+
+    def __init__(self, component: int, operations: tuple[Operation, ...]) -> None:
+        self.component = component
+        self.operations = operations
+        self.at = 0
+        self.time = 0
+        self.clock: _Clock = {}
+        self.issued = False
+        self.at_barrier = False
+        self.worked = 0
+        self.last_mark: tuple[_Clock, int] | None = None
+
+    def knows(self, component: int, time: int) -> bool:
+        """Whether that moment of another component happens before now."""
+        return component == self.component or self.clock.get(component, 0) >= time
+
+    def learn(self, source: _Stream | _Event) -> None:
+        """Take over all that a stream or an event knows."""
+        if self.clock.get(source.component, 0) >= source.time:
+            return
+        clock = dict(self.clock)
+        clock[source.component] = source.time
+        _merge(clock, source.others)
+        for lane, (known, time) in source.bases.items():
+            if lane != self.component:
+                clock[lane] = max(clock.get(lane, 0), time)
+                _merge(clock, known)
+        self.clock = clock
+
+
+class _Stream:
+    """A queue of the device.
+
+    It mostly knows what the lanes knew that issued to it, so it keeps a reference to each such lane's latest clock in `bases` and
+    only what it learnt directly from other streams in `others`: issuing costs the same for 4,096 streams as for one.
+    """
+
+    __slots__ = ("bases", "component", "held", "others", "peers", "time", "worked")
+
+    def __init__(self, component: int) -> None:
+        self.component = component
+        self.time = 0
+        self.bases: dict[int, tuple[_Clock, int]] = {}
+        self.others: _Clock = {}
+        self.peers: list[_Stream] = []
+        self.held = _NOTHING
+        self.worked = 0
+
+    def issue(self, lane: _Lane) -> None:
+        """Append one operation, which knows what its lane knows now."""
+        self.time += 1
+        self.bases[lane.component] = (lane.clock, lane.time)
+        for peer in self.peers:
+            if peer.time:
+                self.learn(peer)
+                self.held |= peer.held
+
+    def knows(self, component: int, time: int) -> bool:
+        """Whether that moment of another component happens before the latest operation."""
+        if component == self.component or self.others.get(component, 0) >= time:
+            return True
+        for lane, (clock, lane_time) in self.bases.items():
+            if (lane_time if lane == component else clock.get(component, 0)) >= time:
+                return True
+        return False
+
+    def learn(self, source: _Stream | _Event) -> None:
+        """Take over all that another stream or an event knows."""
+        self.others[source.component] = max(self.others.get(source.component, 0), source.time)
+        _merge(self.others, source.others)
+        for lane, base in source.bases.items():
+            mine = self.bases.get(lane)
+            if mine is None or mine[1] < base[1]:
+                self.bases[lane] = base
+
+
+class _Event:
+    """What a stream knew when the event was recorded, and when its lane made the call."""
+
+    __slots__ = ("bases", "component", "held", "lane", "lane_time", "others", "time")
+
+    def __init__(self, stream: _Stream, lane: _Lane) -> None:
+        self.component, self.time = stream.component, stream.time
+        self.bases, self.others, self.held = dict(stream.bases), dict(stream.others), stream.held
+        self.lane, self.lane_time = lane.component, lane.time
+
+
+class _Segment:
+    """Bytes that have always been accessed together: the last write, and each component's last read since."""
+
+    __slots__ = ("end", "reads", "write_time", "writer")
+
+    def __init__(self, end: int, writer: int, write_time: int, reads: _Clock) -> None:
+        self.end, self.writer, self.write_time, self.reads = end, writer, write_time, reads
+
+
+class _Ranges:
+    """The segments of one buffer, by where they start."""
+
+    __slots__ = ("by_start", "starts")
+
+    def __init__(self, size: int) -> None:
+        self.starts = [0]
+        self.by_start = {0: _Segment(size, -1, 0, {})}
+
+    def segments(self, begin: int, end: int) -> list[_Segment]:
+        """Return the segments that make up [begin, end), after splitting those that reach over its edges."""
+        same = self.by_start.get(begin)
+        if same is not None and same.end == end:
+            return [same]
+        self._split(begin)
+        self._split(end)
+        first, last = bisect_left(self.starts, begin), bisect_left(self.starts, end)
+        return [self.by_start[start] for start in self.starts[first:last]]
+
+    def _split(self, at: int) -> None:
+        if at in self.by_start:
+            return
+        index = bisect_right(self.starts, at)
+        left = self.by_start[self.starts[index - 1]]
+        if at >= left.end:
+            return
+        self.by_start[at] = _Segment(left.end, left.writer, left.write_time, dict(left.reads))
+        self.starts.insert(index, at)
+        left.end = at
+
+
+def _streams(plan: Plan, first_component: int) -> list[_Stream]:
+    """One queue a stream, but the null stream is one however often it is named; it and the blocking ones see each other."""
+    null = _Stream(first_component)
+    streams = [
+        null if stream.kind == "null" else _Stream(first_component + 1 + number) for number, stream in enumerate(plan.streams)
+    ]
+    blocking = [queue for queue, stream in zip(streams, plan.streams, strict=True) if stream.kind == "blocking"]
+    null.peers = blocking
+    for queue in blocking:
+        queue.peers = [null]
+    return streams
+
+
+def _merge(into: _Clock, clock: _Clock) -> None:
+    for component, time in clock.items():
+        if into.get(component, 0) < time:
+            into[component] = time
+
+
+def _name(plan: Plan, buffer: int) -> str:
+    return f"buffer {plan.buffers[buffer].name!r}" if 0 <= buffer < len(plan.buffers) else f"buffer {buffer}"

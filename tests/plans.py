@@ -1,0 +1,156 @@
+"""Builders of small Plans for tests; sizes in bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from runner.memory import DEVICE
+from runner.plan import (
+    Alloc,
+    Buffer,
+    Copy,
+    Direction,
+    Drain,
+    Event,
+    Expect,
+    Fill,
+    Free,
+    HostCopy,
+    HostWait,
+    Launch,
+    Mark,
+    Operation,
+    Plan,
+    Record,
+    Stream,
+)
+
+DATA = 1
+"""Salt of the data that a Plan moves."""
+POISON = 2
+"""Salt of what stands in a destination before."""
+
+
+def plan_of(
+    buffers: Sequence[Buffer],
+    lanes: Sequence[Sequence[Operation]],
+    *,
+    data: Sequence[int] = (),
+    poison: Sequence[int] = (),
+    in_lanes: Sequence[int] = (),
+    streams: Sequence[Stream] | int = 1,
+    events: Sequence[Event] | int = 0,
+    gates: int = 0,
+    expects: Sequence[Expect] = (),
+    races_wanted: Sequence[int] = (),
+) -> Plan:
+    """Make a Plan whose setup allocates all buffers but those `in_lanes`; marks are named by their numbers."""
+    marks = sum(isinstance(operation, Mark) for lane in lanes for operation in lane)
+    fills = [Fill(index, 0, buffers[index].size, salt) for salt, where in ((DATA, data), (POISON, poison)) for index in where]
+    return Plan(
+        buffers=tuple(buffers),
+        setup=tuple(Alloc(index) for index in range(len(buffers)) if index not in in_lanes),
+        prepare=tuple(fills),
+        lanes=tuple(tuple(lane) for lane in lanes),
+        streams=tuple(Stream(f"s{n}") for n in range(streams)) if isinstance(streams, int) else tuple(streams),
+        events=tuple(Event(f"e{n}") for n in range(events)) if isinstance(events, int) else tuple(events),
+        gates=gates,
+        marks=tuple(f"m{n}" for n in range(marks)),
+        expects=tuple(expects),
+        races_wanted=frozenset(races_wanted),
+    )
+
+
+def one_copy(size: int, direction: Direction = "h2d", memory: str = "pinned", *, blocking: bool = False) -> Plan:
+    """One copy between timed events 0 and 1; marks 0 and 1 around all, marks 2 and 3 around the call alone."""
+    host, device = Buffer("host", memory, size), Buffer("device", DEVICE, size)
+    src, dst = (0, 1) if direction == "h2d" else (1, 0)
+    lane = [
+        Mark(0),
+        Record(0, 0),
+        Mark(2),
+        Copy(0, direction, dst, 0, src, 0, size, blocking),
+        Mark(3),
+        Record(0, 1),
+        Drain(0),
+        Mark(1),
+    ]
+    events = (Event("begin", timed=True), Event("end", timed=True))
+    return plan_of([host, device], [lane], data=[src], poison=[dst], events=events, expects=[Expect(dst, 0, size, DATA, 0)])
+
+
+def ring(chunks: int, chunk: int, slots: int, *, memory: str = "pinned", threads: int = 1, passes: int = 1) -> Plan:
+    """A staged ring on one lane: buffers 0 input, 1 output, then stagers, then device buffers; marks 0 and 1 around all."""
+    total = chunks * chunk
+    buffers = [Buffer("input", "pageable", total), Buffer("output", "pageable", total)]
+    buffers += [Buffer(f"stager {n}", memory, chunk) for n in range(slots)]
+    buffers += [Buffer(f"device {n}", DEVICE, chunk) for n in range(slots)]
+    lane: list[Operation] = [Mark(0)]
+
+    def retire(index: int) -> None:
+        lane.append(HostWait(index))
+        lane.append(HostCopy(1, index * chunk, 2 + index % slots, 0, chunk, threads))
+
+    for index in range(chunks):
+        slot = index % slots
+        stager, device = 2 + slot, 2 + slots + slot
+        if index >= slots:
+            retire(index - slots)
+        lane.append(HostCopy(stager, 0, 0, index * chunk, chunk, threads))
+        lane += [Copy(slot, "h2d", device, 0, stager, 0, chunk), Launch(slot, device, 0, chunk, passes)]
+        lane += [Copy(slot, "d2h", stager, 0, device, 0, chunk), Record(slot, index)]
+    for index in range(max(0, chunks - slots), chunks):
+        retire(index)
+    lane.append(Mark(1))
+    poison = list(range(1, 2 + 2 * slots))
+    expects = [Expect(1, 0, total, DATA, 0, passes)]
+    return plan_of(buffers, [lane], data=[0], poison=poison, streams=slots, events=chunks, expects=expects)
+
+
+def direct(
+    chunks: int, chunk: int, streams: int, *, kernel: int | None = None, passes: int = 1, issue: str = "depth_first"
+) -> Plan:
+    """A pipeline whose data are pinned already: buffer 0 input, 1 output, then a device buffer a stream.
+
+    `kernel` bytes of each chunk (all where None) are incremented `passes` times, and only they are expected back.
+    """
+    touched = chunk if kernel is None else kernel
+    total = chunks * chunk
+    buffers = [Buffer("input", "pinned", total), Buffer("output", "pinned", total)]
+    buffers += [Buffer(f"device {n}", DEVICE, chunk) for n in range(streams)]
+
+    def work(index: int) -> tuple[Operation, Operation, Operation]:
+        stream, device, at = index % streams, 2 + index % streams, index * chunk
+        up, down = Copy(stream, "h2d", device, 0, 0, at, chunk), Copy(stream, "d2h", 1, at, device, 0, chunk)
+        return up, Launch(stream, device, 0, touched, passes), down
+
+    lane: list[Operation] = [Mark(0)]
+    turn = streams if issue == "breadth_first" else 1
+    for first in range(0, chunks, turn):
+        works = [work(index) for index in range(first, min(first + turn, chunks))]
+        lane += [operation for step in zip(*works, strict=True) for operation in step]
+    lane += [Drain(stream) for stream in range(streams)]
+    lane.append(Mark(1))
+    expects = [Expect(1, index * chunk, touched, DATA, index * chunk, passes) for index in range(chunks)]
+    return plan_of(buffers, [lane], data=[0], poison=range(1, 2 + streams), streams=streams, expects=expects)
+
+
+def serialized(chunks: int, chunk: int) -> Plan:
+    """The pageable loop: each chunk allocates its device buffer and a landing buffer; buffer 0 input, 1 output."""
+    total = chunks * chunk
+    buffers = [Buffer("input", "pageable", total), Buffer("output", "pageable", total)]
+    buffers += [Buffer("device", DEVICE, chunk), Buffer("landing", "pageable", chunk)]
+    lane: list[Operation] = [Mark(0)]
+    for index in range(chunks):
+        at = index * chunk
+        lane += [
+            Alloc(2),
+            Alloc(3),
+            Copy(0, "h2d", 2, 0, 0, at, chunk),
+            Launch(0, 2, 0, chunk),
+            Copy(0, "d2h", 3, 0, 2, 0, chunk),
+        ]
+        lane += [Drain(0), HostCopy(1, at, 3, 0, chunk), Free(2), Free(3)]
+    lane.append(Mark(1))
+    expects = [Expect(1, 0, total, DATA, 0, 1)]
+    return plan_of(buffers, [lane], data=[0], poison=[1], in_lanes=[2, 3], expects=expects)
