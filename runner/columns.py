@@ -115,7 +115,7 @@ RATES: Final = (
         "number",
         "10^9 bytes/s",
         "Payload a second, each byte of it counted once, both directions' together.",
-        f"payload bytes / ms / 10^6; ms is {_CLOCK}",
+        f"payload bytes / ms / 10^6; ms is {_CLOCK}, unless the file sets measure.clock",
     ),
     Column("gib_per_s", "number", "2^30 bytes/s", "The same rate in binary units.", "gb_per_s * 10^9 / 2^30"),
     Column("h2d_gb_per_s", "number", "10^9 bytes/s", f"{_OWN_TIME}, to the device.", "size_bytes / median_h2d_event_ms / 10^6"),
@@ -127,6 +127,20 @@ RATES: Final = (
         "How many times as fast as the baseline scenario's case with the same values on the axes that both have; 1 in the "
         "baseline's own rows, empty where there is no such case or more than one.",
         "median_wall_ms of the baseline's case / median_wall_ms",
+    ),
+    Column(
+        "ci_low_speedup",
+        "number",
+        "",
+        "Lower end of an interval of the speedup; wider than a 95 % one need be, and empty in the baseline's own rows.",
+        "ci_low_wall_ms of the baseline's case / ci_high_wall_ms",
+    ),
+    Column(
+        "ci_high_speedup",
+        "number",
+        "",
+        "Upper end of an interval of the speedup.",
+        "ci_high_wall_ms of the baseline's case / ci_low_wall_ms",
     ),
 )
 

@@ -11,7 +11,7 @@ from typing import Final
 from runner.columns import TIMES
 from runner.expand import Case
 from runner.measure.result import CaseResult
-from runner.scenarios.base import Cell
+from runner.scenarios.base import Cell, Clock
 from runner.stats import Spread, spread
 from runner.verdicts import Verdict
 
@@ -23,20 +23,24 @@ _GIB_PER_GB: Final = 10**9 / 2**30
 
 @dataclass(frozen=True, slots=True)
 class RunInfo:
-    """What all rows of a run have in common. `baseline` is the scenario that speedups refer to, None where there is none."""
+    """What all rows of a run have in common.
+
+    `baseline` is the scenario that speedups refer to, None where there is none. `clock` gives the rates; where it is None each
+    kind's own does.
+    """
 
     run_id: str
     experiment: str
     device: str
     device_kind: str
     baseline: str | None = None
+    clock: Clock | None = None
 
 
 def summary_rows(run: RunInfo, results: Sequence[CaseResult]) -> list[Row]:
     """Return one row a case, in the order of the results, with the columns of `summary_columns`; absent cells are empty."""
     spreads = [_spreads(result) for result in results]
-    walls = [each["wall_ms"].median for each in spreads]
-    speedups = _speedups(run.baseline, results, walls)
+    speedups = _speedups(run.baseline, results, [each["wall_ms"] for each in spreads])
     return [
         _lead(run, result)
         | {
@@ -45,8 +49,8 @@ def summary_rows(run: RunInfo, results: Sequence[CaseResult]) -> list[Row]:
             "samples": sum(sample.role == "sample" for sample in result.samples),
         }
         | _statistics(spread_of)
-        | (_rates(result, spread_of) if result.status == "ok" else {})
-        | {"speedup": speedup}
+        | (_rates(result, spread_of, run.clock) if result.status == "ok" else {})
+        | speedup
         for result, spread_of, speedup in zip(results, spreads, speedups, strict=True)
     ]
 
@@ -139,9 +143,9 @@ def _statistics(spreads: Mapping[str, Spread]) -> dict[str, Cell]:
     return cells
 
 
-def _rates(result: CaseResult, spreads: Mapping[str, Spread]) -> dict[str, Cell]:
+def _rates(result: CaseResult, spreads: Mapping[str, Spread], clock: Clock | None) -> dict[str, Cell]:
     model = result.case.model
-    rate = _gb_per_s(model.payload_bytes(), spreads[f"{model.CLOCK}_ms"].median)
+    rate = _gb_per_s(model.payload_bytes(), spreads[f"{clock or model.CLOCK}_ms"].median)
     cells: dict[str, Cell] = {"gb_per_s": rate, "gib_per_s": None if rate is None else rate * _GIB_PER_GB}
     for direction, size in model.direction_bytes().items():
         cells[f"{direction}_gb_per_s"] = _gb_per_s(size, spreads[f"{direction}_event_ms"].median)
@@ -152,20 +156,29 @@ def _gb_per_s(size: int, ms: float | None) -> float | None:
     return size / ms / 1e6 if ms is not None and ms > 0 else None
 
 
-def _speedups(baseline: str | None, results: Sequence[CaseResult], walls: Sequence[float | None]) -> list[float | None]:
+def _speedups(baseline: str | None, results: Sequence[CaseResult], walls: Sequence[Spread]) -> list[dict[str, Cell]]:
     """Return each case's speedup: joined with the baseline's cases on the axes that both have, by equal values."""
     mine = {index: result for index, result in enumerate(results) if baseline and result.case.scenario == baseline}
     joined: dict[tuple[str, ...], dict[Hashable, list[int]]] = {}
-    speedups: list[float | None] = []
-    for result, wall in zip(results, walls, strict=True):
+    speedups: list[dict[str, Cell]] = []
+    for index, result in enumerate(results):
         axes = _shared_axes(result.case, mine)
         if axes not in joined:
             joined[axes] = _by_values(mine, axes)
         found = joined[axes].get(_values(result.case, axes), [])
         usable = len(found) == 1 and results[found[0]].status == "ok" and result.status == "ok"
-        reference = walls[found[0]] if usable else None
-        speedups.append(reference / wall if reference is not None and wall else None)
+        speedups.append(_speedup(walls[found[0]], walls[index], itself=found[0] == index) if usable else {})
     return speedups
+
+
+def _speedup(baseline: Spread, own: Spread, *, itself: bool) -> dict[str, Cell]:
+    """Return the ratio of two medians and an interval of it, from the ends of theirs; the case itself has no interval."""
+    cells: dict[str, Cell] = {}
+    if baseline.median is not None and own.median:
+        cells["speedup"] = baseline.median / own.median
+        if not itself and baseline.ci_low is not None and baseline.ci_high is not None and own.ci_low and own.ci_high:
+            cells |= {"ci_low_speedup": baseline.ci_low / own.ci_high, "ci_high_speedup": baseline.ci_high / own.ci_low}
+    return cells
 
 
 def _shared_axes(case: Case, baseline: Mapping[int, CaseResult]) -> tuple[str, ...]:
