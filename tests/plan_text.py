@@ -1,0 +1,38 @@
+"""A lane of a Plan as text, so that tests can be read: `s0: h2d device 0[0:8] <- input[0:8]`."""
+
+from __future__ import annotations
+
+from runner.plan import Alloc, Copy, Drain, Free, HostCopy, HostWait, Launch, Mark, Operation, Plan, Record, StreamWait
+
+
+def lane_text(plan: Plan, lane: int = 0) -> list[str]:
+    return [_line(plan, operation) for operation in plan.lanes[lane]]
+
+
+def _line(plan: Plan, operation: Operation) -> str:
+    def part(buffer: int, offset: int, size: int) -> str:
+        return f"{plan.buffers[buffer].name}[{offset}:{offset + size}]"
+
+    match operation:
+        case Copy(stream, direction, dst, dst_offset, src, src_offset, size, blocking):
+            call = f"{direction}{' blocking' if blocking else ''}"
+            return f"s{stream}: {call} {part(dst, dst_offset, size)} <- {part(src, src_offset, size)}"
+        case HostCopy(dst, dst_offset, src, src_offset, size, _):
+            return f"host: {part(dst, dst_offset, size)} <- {part(src, src_offset, size)}"
+        case Launch(stream, buffer, offset, size, passes):
+            return f"s{stream}: add {passes} to {part(buffer, offset, size)}"
+        case Record(stream, event):
+            return f"s{stream}: record {plan.events[event].name}"
+        case StreamWait(stream, event):
+            return f"s{stream}: wait for {plan.events[event].name}"
+        case HostWait(event):
+            return f"host: wait for {plan.events[event].name}"
+        case Drain(stream):
+            return f"host: drain s{stream}"
+        case Mark(mark):
+            return f"mark {plan.marks[mark]}"
+        case Alloc(buffer):
+            return f"alloc {plan.buffers[buffer].name}"
+        case Free(buffer):
+            return f"free {plan.buffers[buffer].name}"
+    raise AssertionError(operation)
