@@ -103,8 +103,10 @@ class Device(Protocol):
     deterministic: bool
     """Whether every play of a Plan gives the same Trace, so that one is enough and no interval may be made of them."""
 
-    lost: bool
-    """Whether an error has made the device useless for this process, so that no number of it can be trusted any more."""
+    @property
+    def lost(self) -> bool:
+        """Whether an error has made the device useless for this process, so that no number of it can be trusted any more."""
+        ...
 
     def facts(self) -> DeviceFacts:
         """Return what identifies and limits the device."""

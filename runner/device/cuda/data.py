@@ -1,0 +1,127 @@
+"""Writing the pattern into buffers before a play and comparing it after one, by several threads, outside every timed region.
+
+NumPy lets go of the interpreter's lock inside its loops, so threads share the work of large buffers. The bytes of device memory
+pass through one page-locked scratch buffer.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+import numpy as np
+
+from runner import pattern
+from runner.device.contract import Mismatch
+from runner.device.cuda.driver import CudaContext
+from runner.device.cuda.memory import Region, allocate_pinned
+from runner.pattern import Bytes
+from runner.plan import Expect
+
+SCRATCH_BYTES: Final = 16 << 20
+PIECE_BYTES: Final = 2 << 20
+THREADS: Final = min(8, os.cpu_count() or 1)
+
+_WORDS: Final = 2**32
+
+
+class DataWorkers:
+    """Fills and checks ranges of memory; owns a few threads and the scratch buffer."""
+
+    def __init__(self, context: CudaContext, scratch_bytes: int = SCRATCH_BYTES) -> None:
+        self._context, self._scratch_bytes = context, scratch_bytes
+        self._scratch: Region | None = None
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="dmalab-data")
+
+    def fill(self, region: Region, offset: int, size: int, common: int) -> None:
+        """Write the pattern over a range of a buffer; `common` is of `runner.pattern.offset_of`."""
+        if region.array is not None:
+            self._fill_host(region.view(offset, size), offset, common)
+            return
+        scratch = self._scratch_region()
+        for begin, length in _pieces(size, self._scratch_bytes):
+            block = scratch.view(0, length)
+            self._fill_host(block, offset + begin, common)
+            self._context.cuda.memcpy_htod(region.address + offset + begin, block)
+
+    def check(self, name: str, region: Region, expect: Expect, sample: int) -> Mismatch | None:
+        """Compare a range with what it should hold; None where every byte is right."""
+        # Adding to every word is adding to what all words have in common, so the pattern stays a pattern.
+        common = (pattern.offset_of(expect.salt, sample) + expect.added) % _WORDS
+        first, wrong, found = -1, 0, b""
+        for begin, block in self._blocks(region, expect):
+            difference = self._differ(block, expect.source_offset + begin, common)
+            if difference is not None:
+                if first < 0:
+                    first = begin + difference[0]
+                    found = _word_at(block, difference[0])
+                wrong += difference[1]
+        if first < 0:
+            return None
+        expected = np.empty(len(found), dtype=np.uint8)
+        pattern.fill(expected, expect.source_offset + first - first % pattern.WORD, common)
+        return Mismatch(name, expect.offset + first, wrong, _hex(expected.tobytes()), _hex(found))
+
+    def close(self) -> None:
+        """End the threads and free the scratch buffer; the context must be current and quiet."""
+        self._threads.shutdown()
+        scratch, self._scratch = self._scratch, None
+        if scratch is not None and not self._context.lost:
+            scratch.release()
+
+    def _blocks(self, region: Region, expect: Expect) -> Iterator[tuple[int, Bytes]]:
+        """Yield (place in the range, bytes) of the whole range, a device's range through the scratch buffer."""
+        if region.array is not None:
+            yield 0, region.view(expect.offset, expect.size)
+            return
+        scratch = self._scratch_region()
+        for begin, length in _pieces(expect.size, self._scratch_bytes):
+            block = scratch.view(0, length)
+            self._context.cuda.memcpy_dtoh(block, region.address + expect.offset + begin)
+            yield begin, block
+
+    def _fill_host(self, target: Bytes, start: int, common: int) -> None:
+        pieces = list(_pieces(len(target), PIECE_BYTES))
+        jobs = [
+            self._threads.submit(pattern.fill, target[begin : begin + length], start + begin, common) for begin, length in pieces
+        ]
+        for job in jobs:
+            job.result()
+
+    def _differ(self, actual: Bytes, start: int, common: int) -> tuple[int, int] | None:
+        pieces = list(_pieces(len(actual), PIECE_BYTES))
+        jobs = [
+            self._threads.submit(pattern.first_difference, actual[begin : begin + length], start + begin, common)
+            for begin, length in pieces
+        ]
+        first, wrong = -1, 0
+        for (begin, _), job in zip(pieces, jobs, strict=True):
+            difference = job.result()
+            if difference is not None:
+                first = begin + difference[0] if first < 0 else first
+                wrong += difference[1]
+        return None if first < 0 else (first, wrong)
+
+    def _scratch_region(self) -> Region:
+        if self._scratch is None:
+            self._scratch = allocate_pinned(self._context, self._scratch_bytes)
+        return self._scratch
+
+
+def _pieces(size: int, piece: int) -> Iterator[tuple[int, int]]:
+    """Cut a size into (begin, length)."""
+    for begin in range(0, size, piece):
+        yield begin, min(piece, size - begin)
+
+
+def _word_at(block: Bytes, index: int) -> bytes:
+    """Return the whole word around a byte, cut off at the end of the block."""
+    begin = index - index % pattern.WORD
+    return block[begin : begin + pattern.WORD].tobytes()
+
+
+def _hex(word: bytes) -> str:
+    """Write a little-endian word as people read it."""
+    return f"0x{int.from_bytes(word, 'little'):0{2 * len(word)}x}"

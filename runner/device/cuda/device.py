@@ -1,0 +1,68 @@
+"""The real device, on PyCUDA."""
+
+from __future__ import annotations
+
+import atexit
+
+from runner.device.contract import DeviceFacts
+from runner.device.cuda.data import DataWorkers
+from runner.device.cuda.facts import read_facts
+from runner.device.cuda.memory import HostPool
+from runner.device.cuda.opening import open_context
+from runner.device.cuda.session import CudaSession
+from runner.plan import Plan
+
+
+class CudaDevice:
+    """An NVIDIA GPU; see `runner.device.contract.Device`. `ordinal` counts as the driver does, from 0.
+
+    Raises DeviceUnavailable where anything is missing. One thread opens, uses and closes it.
+    """
+
+    deterministic = False
+
+    def __init__(self, ordinal: int = 0) -> None:
+        opened = open_context(ordinal)
+        self._context, self._kernels, self._nvcc = opened.context, opened.kernels, opened.nvcc
+        self._pool = HostPool()
+        self._workers = DataWorkers(self._context)
+        self._sessions: list[CudaSession] = []
+        # Whoever forgets to close gets no banner and no abort of PyCUDA's at the end of the process.
+        atexit.register(self.close)
+
+    @property
+    def lost(self) -> bool:
+        """Whether an error has stuck to the context, so that only a new process can go on."""
+        return self._context.lost
+
+    def facts(self) -> DeviceFacts:
+        """Return what identifies and limits the device and the machine around it."""
+        self._context.require_usable()
+        return read_facts(self._context, self._nvcc)
+
+    def open(self, plan: Plan) -> CudaSession:
+        """Allocate and bind a Plan; raises CaseFailed with the figures where memory is refused."""
+        self._context.require_usable()
+        session = CudaSession(self._context, self._kernels, self._pool, self._workers, plan, self._sessions_remove)
+        self._sessions.append(session)
+        return session
+
+    def close(self) -> None:
+        """Close what is open, free what is kept, and give the context back; safe to call twice."""
+        atexit.unregister(self.close)
+        if self._context.closed or not self._context.of_this_process:
+            return
+        for session in list(self._sessions):
+            session.close()
+        if self._context.lost:
+            self._pool.abandon()
+        else:
+            self._pool.clear()
+        self._workers.close()
+        # The module is unloaded with its last reference, which must go while its context is current.
+        del self._kernels
+        self._context.close()
+
+    def _sessions_remove(self, session: CudaSession) -> None:
+        if session in self._sessions:
+            self._sessions.remove(session)

@@ -1,0 +1,128 @@
+"""The one owner of the CUDA context, and the calls that PyCUDA lacks.
+
+`CudaContext` retains and pushes the primary context when it is made and gives it back in `close`, in the same thread. PyCUDA
+ends a process that leaves a context on its stack with a banner and an abort, so every path must come through `close`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from runner.errors import CaseFailed, DmalabError
+
+_MEMORY_TYPES: Final = {1: "pinned", 2: "device", 3: "array", 4: "managed"}
+"""CUmemorytype of cuda.h; 1 is host memory that the driver knows, by allocation or by registration."""
+
+
+class CudaContext:
+    """A primary context, current in the thread that made it. `cuda` is pycuda.driver, `raw` is cuda.bindings.driver.
+
+    `lost` tells that an error has stuck to the context: no later call works, and nothing measured after it counts.
+    """
+
+    def __init__(self, cuda: Any, raw: Any, ordinal: int) -> None:
+        self.cuda, self.raw, self.ordinal = cuda, raw, ordinal
+        self.device = cuda.Device(ordinal)
+        self.lost = False
+        self._pid, self._thread = os.getpid(), threading.get_ident()
+        self._context = self.device.retain_primary_context()
+        try:
+            self._context.push()
+        except cuda.Error:
+            self._context.detach()
+            raise
+
+    @property
+    def closed(self) -> bool:
+        """Whether the context was given back."""
+        return self._context is None
+
+    @property
+    def of_this_process(self) -> bool:
+        """Whether this is the process that opened the context; a forked child cannot use it."""
+        return os.getpid() == self._pid
+
+    def require_usable(self) -> None:
+        """Raise CaseFailed where the context was lost, DmalabError where it is closed or belongs to another thread or process."""
+        if self.lost:
+            raise CaseFailed("the CUDA context was lost by an error before this case; nothing measured on it would count")
+        if self.closed:
+            raise DmalabError("the CUDA device is closed")
+        if not self.of_this_process:
+            raise DmalabError("a CUDA context does not survive a fork; start worker processes by spawn")
+        if threading.get_ident() != self._thread:
+            raise DmalabError("a CUDA device is used and closed by the thread that opened it")
+
+    def close(self) -> None:
+        """Pop the context and release it; safe to call twice, and in a forked child, where it does nothing."""
+        if self._context is None or not self.of_this_process:
+            return
+        self._require_own_thread()
+        context, self._context = self._context, None
+        self.cuda.Context.pop()
+        context.detach()
+
+    @contextmanager
+    def current(self) -> Iterator[None]:
+        """Make the context current in another thread for the length of a block."""
+        self._context.push()
+        try:
+            yield
+        finally:
+            self.cuda.Context.pop()
+
+    def synchronize(self) -> None:
+        """Wait for all work of the context."""
+        self._context.synchronize()
+
+    def check_lost(self) -> bool:
+        """After an error: find out whether it sticks to the context."""
+        try:
+            self.synchronize()
+        except self.cuda.Error:
+            self.lost = True
+        return self.lost
+
+    def free_bytes(self) -> int:
+        """Return the free bytes of the device's memory."""
+        return int(self.cuda.mem_get_info()[0])
+
+    def memory_type(self, address: int) -> str:
+        """Ask the driver what an address is: `pageable` (it does not know it), `pinned`, `device` or `managed`."""
+        attribute = self.raw.CUpointer_attribute
+        status, managed = self.raw.cuPointerGetAttribute(attribute.CU_POINTER_ATTRIBUTE_IS_MANAGED, address)
+        if int(status) == 0 and managed:
+            return "managed"
+        status, answer = self.raw.cuPointerGetAttribute(attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address)
+        if int(status) != 0:
+            return "pageable"
+        return _MEMORY_TYPES.get(int(answer), "pageable")
+
+    def register(self, address: int, size: int) -> None:
+        """Page-lock a range where it lies; raises the driver's error as PyCUDA's."""
+        self.check("cuMemHostRegister", self.raw.cuMemHostRegister(address, size, 0))
+
+    def unregister(self, address: int) -> None:
+        """Undo `register`."""
+        self.check("cuMemHostUnregister", self.raw.cuMemHostUnregister(address))
+
+    def check(self, call: str, answer: tuple[Any, ...]) -> None:
+        """Raise PyCUDA's error for a failed call of cuda.bindings, so that both are caught alike."""
+        if int(answer[0]) != 0:
+            _, text = self.raw.cuGetErrorString(answer[0])
+            words = text.decode() if isinstance(text, bytes) else str(text or answer[0])
+            raise self.cuda.LogicError(f"{call} failed: {words}")
+
+    def _require_own_thread(self) -> None:
+        if threading.get_ident() != self._thread:
+            raise DmalabError("a CUDA device is used and closed by the thread that opened it")
+
+
+def abandon(owner: object) -> None:
+    """Never free `owner`: on a lost context PyCUDA's finalisers only fill the screen with warnings."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(owner))

@@ -1,0 +1,163 @@
+"""What identifies the real device and the machine around it, for the manifest."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from runner.device.contract import DeviceFacts
+from runner.device.cuda.driver import CudaContext
+from runner.device.cuda.memory import allocate_pinned
+from runner.device.cuda.toolchain import Nvcc
+
+Fact = str | int | float | bool | None
+
+LANE_GB_PER_S: Final[Mapping[int, float]] = {
+    1: 2.5 * 8 / 10 / 8,
+    2: 5.0 * 8 / 10 / 8,
+    3: 8.0 * 128 / 130 / 8,
+    4: 16.0 * 128 / 130 / 8,
+    5: 32.0 * 128 / 130 / 8,
+    6: 64.0 * 242 / 256 / 8,
+}
+"""10^9 bytes a second of one PCIe lane by generation: transfers a second by the share of payload in the line code, over 8 bits
+(PCI Express base specification)."""
+_BUSY_COPIES: Final = 40
+_BUSY_BYTES: Final = 16 << 20
+
+
+def read_facts(context: CudaContext, nvcc: Nvcc) -> DeviceFacts:
+    """Ask driver, NVML and the system; a fact that nobody tells is None."""
+    cuda, device = context.cuda, context.device
+    free, total = cuda.mem_get_info()
+    link = read_link(context)
+    environment: dict[str, Fact] = {
+        "uuid": _uuid(context),
+        "pci_bus_id": device.pci_bus_id(),
+        "compute_capability": "{}.{}".format(*device.compute_capability()),
+        "multiprocessors": device.get_attribute(cuda.device_attribute.MULTIPROCESSOR_COUNT),
+        "cuda_driver_api": _version(cuda.get_driver_version()),
+        "cuda_of_pycuda": "{}.{}.{}".format(*cuda.get_version()),
+        "nvcc": nvcc.version,
+        "pycuda": _package("pycuda"),
+        "cuda_bindings": _package("cuda-bindings"),
+        "numpy": _package("numpy"),
+        **link,
+        **system_facts(os.environ),
+    }
+    return DeviceFacts(
+        name=device.name(),
+        kind="cuda",
+        memory_bytes=int(total),
+        free_bytes=int(free),
+        copy_engines=device.get_attribute(cuda.device_attribute.ASYNC_ENGINE_COUNT),
+        environment=environment,
+        link_gb_per_s=link_rate(link.get("pcie_generation"), link.get("pcie_width")),
+    )
+
+
+def system_facts(environment: Mapping[str, str]) -> dict[str, Fact]:
+    """Return what the machine is: processor, kernel, limit of locked memory, and every CUDA_* variable that is set."""
+    facts: dict[str, Fact] = {
+        "cpu_count": os.cpu_count(),
+        "cpu_model": _cpu_model(),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "memlock_bytes": _memlock(),
+    }
+    facts.update({name: value for name, value in sorted(environment.items()) if name.startswith("CUDA_")})
+    return facts
+
+
+def read_link(context: CudaContext) -> dict[str, Fact]:
+    """Return the PCIe link by NVML, idle and while copies run, since an idle link saves power at a lower generation.
+
+    `pcie_generation` and `pcie_width` are those under load. Empty where NVML is absent or does not tell.
+    """
+    try:
+        import pynvml
+    except ImportError:
+        return {}
+    facts: dict[str, Fact] = {}
+    with suppress(pynvml.NVMLError):
+        pynvml.nvmlInit()
+        try:
+            handle = pynvml.nvmlDeviceGetHandleByPciBusId(context.device.pci_bus_id().encode())
+            facts["driver"] = _text(pynvml.nvmlSystemGetDriverVersion())
+            facts["pcie_generation_idle"] = pynvml.nvmlDeviceGetCurrPcieLinkGeneration(handle)
+            facts["pcie_generation_max"] = pynvml.nvmlDeviceGetMaxPcieLinkGeneration(handle)
+            facts["pcie_generation"], facts["pcie_width"] = _busy_link(context, pynvml, handle)
+        finally:
+            pynvml.nvmlShutdown()
+    return facts
+
+
+def link_rate(generation: Fact, width: Fact) -> float | None:
+    """Return 10^9 bytes a second that a PCIe link carries in one direction before packet headers; None where unknown."""
+    if not isinstance(generation, int) or not isinstance(width, int) or generation not in LANE_GB_PER_S or width < 1:
+        return None
+    return round(LANE_GB_PER_S[generation] * width, 3)
+
+
+def _busy_link(context: CudaContext, nvml: Any, handle: Any) -> tuple[int, int]:
+    stream = context.cuda.Stream(1)
+    host = allocate_pinned(context, _BUSY_BYTES)
+    device = context.cuda.mem_alloc(_BUSY_BYTES)
+    try:
+        for _ in range(_BUSY_COPIES):
+            context.cuda.memcpy_htod_async(int(device), host.array, stream)
+        # The first copies wake the link up; NVML is asked when some of them are done.
+        context.cuda.memcpy_htod(int(device), host.array)
+        return nvml.nvmlDeviceGetCurrPcieLinkGeneration(handle), nvml.nvmlDeviceGetCurrPcieLinkWidth(handle)
+    finally:
+        stream.synchronize()
+        device.free()
+        host.release()
+
+
+def _uuid(context: CudaContext) -> str | None:
+    status, answer = context.raw.cuDeviceGetUuid(context.ordinal)
+    if int(status) != 0:
+        return None
+    digits = bytes(answer.bytes).hex()
+    return f"GPU-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+def _version(number: int) -> str:
+    return f"{number // 1000}.{number % 1000 // 10}"
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _package(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _cpu_model() -> str | None:
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or None
+
+
+def _memlock() -> int | None:
+    """Return the soft limit of locked memory in bytes, None where there is no limit or none is known."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    return None if soft == resource.RLIM_INFINITY else soft

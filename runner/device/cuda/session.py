@@ -1,0 +1,201 @@
+"""One opened Plan on the real device."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from runner.device.contract import Mismatch, Trace
+from runner.device.cuda.bind import Binder, BoundLane, PlayState, Resources, make_copiers
+from runner.device.cuda.data import DataWorkers
+from runner.device.cuda.driver import CudaContext
+from runner.device.cuda.events import Events
+from runner.device.cuda.gates import Gates
+from runner.device.cuda.kernels import Kernels
+from runner.device.cuda.lanes import Failure, play_lanes
+from runner.device.cuda.memory import HostPool, SessionMemory
+from runner.errors import CaseError, CaseFailed, DmalabError
+from runner.plan import Operation, Plan, Record, Stream
+
+_NON_BLOCKING = 1
+"""CU_STREAM_NON_BLOCKING of cuda.h."""
+
+
+class CudaSession:
+    """Buffers, streams, events and ready calls of one Plan; see `runner.device.contract.Session`."""
+
+    def __init__(
+        self,
+        context: CudaContext,
+        kernels: Kernels,
+        pool: HostPool,
+        workers: DataWorkers,
+        plan: Plan,
+        on_close: Callable[[CudaSession], None],
+    ) -> None:
+        self._context, self._plan, self._on_close = context, plan, on_close
+        self._closed = self._failed = self._asked = False
+        self._lanes: list[BoundLane] = []
+        self._prepare, self._teardown = BoundLane(), BoundLane()
+        self._recorded = {operation.event for lane in plan.lanes for operation in lane if isinstance(operation, Record)}
+        several = len(plan.lanes) > 1
+        self._barrier = threading.Barrier(len(plan.lanes)) if several else None
+        self._start = threading.Barrier(len(plan.lanes)) if several else None
+        self._workers = workers
+        self._memory = SessionMemory(context, pool, plan.buffers)
+        self._of: Resources | None = None
+        try:
+            self._open(kernels)
+        except BaseException as error:
+            self._failed = True
+            self.close()
+            if isinstance(error, context.cuda.Error):
+                raise CaseFailed(f"opening the case failed: {error}") from error
+            raise
+
+    def play(self, sample: int) -> Trace:
+        """Play the Plan once. Raises CaseFailed, naming the operation, where the driver refuses one; no play is possible then."""
+        self._context.require_usable()
+        of = self._resources()
+        if self._failed:
+            raise CaseFailed("an earlier play of this case failed, so no other can be trusted")
+        of.state.sample = sample
+        of.state.host_ns[:] = [None] * len(of.state.host_ns)
+        try:
+            self._run("prepare", self._prepare)
+            of.gates.shut_all()
+            self._context.synchronize()
+            failure = play_lanes(self._lanes, self._context.current, self._start, self._unblock)
+            if failure is not None:
+                raise self._explain(failure, self._plan.lanes[failure[0]], f"lane {failure[0]}")
+            self._context.synchronize()
+            times = of.events.times(self._recorded)
+            if not self._asked:
+                self._memory.ask_all()
+                self._asked = True
+        except BaseException as error:
+            self._failed = True
+            if isinstance(error, self._context.cuda.Error):
+                self._context.check_lost()
+                raise CaseFailed(f"the work of this play failed on the device: {error}") from error
+            raise
+        return Trace(tuple(of.state.host_ns), times, tuple(self._memory.facts), gate_timeout=of.gates.timed_out())
+
+    def verify(self) -> tuple[Mismatch, ...]:
+        """Compare the Plan's expects with the bytes of the last play."""
+        self._context.require_usable()
+        of = self._resources()
+        try:
+            found = (
+                of.workers.check(
+                    self._plan.buffers[expect.buffer].name, self._memory.region(expect.buffer), expect, of.state.sample
+                )
+                for expect in self._plan.expects
+            )
+            return tuple(mismatch for mismatch in found if mismatch is not None)
+        except self._context.cuda.Error as error:
+            self._failed = True
+            self._context.check_lost()
+            raise CaseFailed(f"reading the data back failed: {error}") from error
+
+    def close(self) -> None:
+        """Wait for all work, then free everything; safe to call twice and after a failure."""
+        if self._closed or not self._context.of_this_process:
+            return
+        self._closed = True
+        of, self._of = self._of, None
+        if of is not None:
+            of.gates.open_all()
+            with suppress(self._context.cuda.Error):
+                # Nothing may be freed while the device still uses it, also after an exception.
+                self._context.synchronize()
+            if not self._failed:
+                self._tear_down()
+        self._context.check_lost()
+        self._forget(of)
+        self._memory.close()
+        self._on_close(self)
+
+    def _open(self, kernels: Kernels) -> None:
+        plan, context = self._plan, self._context
+        of = self._of = Resources(
+            context=context,
+            kernels=kernels,
+            memory=self._memory,
+            workers=self._workers,
+            streams=tuple(make_stream(context.cuda, stream) for stream in plan.streams),
+            events=Events(context, plan),
+            gates=Gates(context, kernels, plan.gates),
+            barrier=self._barrier,
+            copiers=make_copiers(plan),
+            state=PlayState(sample=0, host_ns=[None] * len(plan.marks)),
+        )
+        binder = Binder(plan, of)
+        for operation in plan.setup:
+            for call in binder.bind_setup(operation):
+                call()
+        self._prepare = binder.bind(plan.prepare)
+        self._lanes = [binder.bind(lane) for lane in plan.lanes]
+        self._teardown = binder.bind(plan.teardown)
+
+    def _run(self, part: str, bound: BoundLane) -> None:
+        """Make untimed calls, naming the operation that fails."""
+        for owner, call in zip(bound.owners, bound.calls, strict=True):
+            try:
+                call()
+            except self._context.cuda.Error as error:
+                operations = self._plan.prepare if part == "prepare" else self._plan.teardown
+                raise self._explain((0, owner, error), operations, part) from error
+
+    def _tear_down(self) -> None:
+        # What teardown cannot free is freed by `close` all the same, and a case that was measured stays measured.
+        with suppress(CaseError):
+            self._run("teardown", self._teardown)
+        with suppress(self._context.cuda.Error):
+            self._context.synchronize()
+
+    def _forget(self, of: Resources | None) -> None:
+        """Drop every ready call, then streams, events and threads: PyCUDA destroys them while the context is still current."""
+        for bound in (self._prepare, *self._lanes, self._teardown):
+            bound.calls.clear()
+        if of is None:
+            return
+        of.events.close()
+        of.gates.close()
+        if of.copiers is not None:
+            of.copiers.shutdown()
+
+    def _unblock(self) -> None:
+        if self._of is not None:
+            self._of.gates.open_all()
+        for barrier in (self._barrier, self._start):
+            if barrier is not None:
+                barrier.abort()
+
+    def _explain(self, failure: Failure, operations: tuple[Operation, ...], part: str) -> BaseException:
+        _, index, error = failure
+        if isinstance(error, CaseError):
+            return error
+        self._context.check_lost()
+        if not isinstance(error, self._context.cuda.Error):
+            return error
+        return _caused(CaseFailed(f"{error} in operation {index} of {part}, {operations[index]}"), error)
+
+    def _resources(self) -> Resources:
+        if self._of is None:
+            raise DmalabError("the session is closed")
+        return self._of
+
+
+def make_stream(cuda: Any, stream: Stream) -> Any:
+    """Return a PyCUDA stream of the kind asked for, None for the null stream, which has no object there."""
+    if stream.kind == "null":
+        return None
+    return cuda.Stream(_NON_BLOCKING if stream.kind == "non_blocking" else 0)
+
+
+def _caused(outer: BaseException, inner: BaseException) -> BaseException:
+    outer.__cause__ = inner
+    return outer

@@ -1,0 +1,62 @@
+"""The choice of a device by its name in a file or on the command line."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from runner.device.contract import Device
+from runner.errors import DeviceUnavailable, InputError
+
+ALLOWED: Final = "auto, cuda, cuda:N (such as cuda:1), simulated, or simulated:PROFILE (such as simulated:rtx-4090)"
+DEFAULT_PROFILE: Final = "h200"
+
+_CUDA = re.compile(r"cuda(?::(0|[1-9][0-9]{0,3}))?", re.ASCII)
+_SIMULATED = re.compile(r"simulated(?::([a-z0-9][a-z0-9_-]{0,63}))?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An opened device, and a sentence to show where it is not what `auto` would rather have taken; empty otherwise."""
+
+    device: Device
+    note: str = ""
+
+
+def open_device(text: str) -> Opened:
+    """Open the device called `text`: auto, cuda, cuda:1, simulated, simulated:rtx-4090.
+
+    `auto` takes the first CUDA device where it opens and a simulated H200 where it does not, and then says why. Raises InputError
+    for any other text, DeviceUnavailable where the named device cannot be opened.
+    """
+    if text == "auto":
+        return _open_any()
+    cuda = _CUDA.fullmatch(text)
+    if cuda:
+        return Opened(_open_cuda(int(cuda[1] or 0)))
+    simulated = _SIMULATED.fullmatch(text)
+    if simulated:
+        return Opened(_open_simulated(simulated[1] or DEFAULT_PROFILE))
+    raise InputError(f"{text!r} is not a device; allowed: {ALLOWED}")
+
+
+def _open_any() -> Opened:
+    try:
+        return Opened(_open_cuda(0))
+    except DeviceUnavailable as error:
+        note = f"No CUDA device was used ({error.why}); these numbers are simulated, on simulated:{DEFAULT_PROFILE}."
+        return Opened(_open_simulated(DEFAULT_PROFILE), note)
+
+
+def _open_cuda(ordinal: int) -> Device:
+    # Imported only here: NumPy is enough to look for a GPU, but the simulated device needs none of it.
+    from runner.device.cuda.device import CudaDevice
+
+    return CudaDevice(ordinal)
+
+
+def _open_simulated(profile: str) -> Device:
+    from runner.device.simulated import SimulatedDevice, load_profile
+
+    return SimulatedDevice(load_profile(profile))
