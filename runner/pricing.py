@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from runner.device.contract import Device
-from runner.device.select import simulated_device
+from runner.device.select import open_twin
 from runner.errors import CaseError
 from runner.expand import Case, expand
 from runner.plan import Demand, Fill, Plan
@@ -79,7 +79,7 @@ def price(loaded: LoadedExperiment, *, device: str | None, max_cases: int) -> Pr
         runnable += 1
         payload += case.model.payload_bytes()
         spread.add(case)
-    with closing(simulated_device(device or loaded.experiment.device)) as simulated:
+    with closing(open_twin(device or loaded.experiment.device)) as simulated:
         seconds, demand = _play(simulated, spread.cases, measure)
         profile = simulated.facts().name
     plays = measure.warmup + measure.samples

@@ -100,8 +100,10 @@ class Session(Protocol):
 class Device(Protocol):
     """A real or simulated device."""
 
-    deterministic: bool
-    """Whether every play of a Plan gives the same Trace, so that one is enough and no interval may be made of them."""
+    @property
+    def deterministic(self) -> bool:
+        """Whether every play of a Plan gives the same Trace, so that one is enough and no interval may be made of them."""
+        ...
 
     @property
     def lost(self) -> bool:
