@@ -1,0 +1,143 @@
+"""The strict, frozen models of a whole experiment file, except the scenarios' own fields, which each kind's model holds."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from runner.scenarios.base import Scenario, StrictModel
+from runner.spec.fields import value_at
+from runner.spec.places import nearest
+
+MOST_SAMPLES: Final = 100_000
+ALLOWED_NAME: Final = "a lower-case letter, then up to 63 lower-case letters, digits, _ or -"
+ALLOWED_DEVICE: Final = "auto, all, cuda, cuda:N, simulated, simulated:PROFILE"
+
+ORDERS: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "at_least": operator.ge,
+    "at_most": operator.le,
+    "above": operator.gt,
+    "below": operator.lt,
+}
+
+_NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}", re.ASCII)
+_DEVICE = re.compile(r"auto|all|cuda(?::(?:0|[1-9][0-9]{0,3}))?|simulated(?::[a-z0-9][a-z0-9_.-]{0,63})?", re.ASCII)
+_RESERVED: Final = frozenset({"con", "prn", "aux", "nul"} | {f"{port}{n}" for port in ("com", "lpt") for n in range(10)})
+
+
+def check_name(text: str) -> str:
+    """Return a name that is safe as a folder on every system; raises a Pydantic error that tells what is allowed."""
+    if not _NAME.fullmatch(text):
+        lower = re.sub(r"[^a-z0-9_-]+", "-", text.lower()).strip("-")
+        hint = f"write {lower}" if _NAME.fullmatch(lower) and lower not in _RESERVED else ""
+        raise PydanticCustomError("name", "not a name", {"message": "not a name", "allowed": ALLOWED_NAME, "hint": hint})
+    if text in _RESERVED:
+        message = f"{text} is the name of a device on Windows, where no folder can have it"
+        raise PydanticCustomError("name", "{message}", {"message": message, "hint": "take another name"})
+    return text
+
+
+def check_device(text: str) -> str:
+    """Return the name of a device as a file or `--device` may give it; raises a Pydantic error that tells what is allowed."""
+    if not _DEVICE.fullmatch(text):
+        hint = nearest(text, ("auto", "all", "cuda", "simulated"))
+        raise PydanticCustomError("device", "not a device", {"message": "not a device", "allowed": ALLOWED_DEVICE, "hint": hint})
+    return text
+
+
+Name = Annotated[str, AfterValidator(check_name)]
+DeviceName = Annotated[str, AfterValidator(check_device)]
+
+
+class Measure(StrictModel):
+    """How often each case is measured, and by which clock."""
+
+    warmup: int = Field(3, ge=0, le=MOST_SAMPLES, description="Plays before the first sample; their times are kept, not counted.")
+    samples: int = Field(10, ge=1, le=MOST_SAMPLES, description="Samples of each case.")
+    clock: Literal["wall", "event"] | None = Field(
+        None, description="The clock whose time gives the rates: the host's, or CUDA events; by kind where omitted."
+    )
+
+
+class Exclude(StrictModel):
+    """Cases that stay in the table with a reason but are not run."""
+
+    because: str = Field(min_length=1, max_length=500, description="The reason, as the table shall show it.")
+    where: dict[str, Any] = Field(
+        min_length=1, description="A field to a value, a list of values, or at_least, at_most, above, below, not; all must hold."
+    )
+
+
+class Ratio(StrictModel):
+    """The bounds of a ratio; several must all hold."""
+
+    at_least: float | None = Field(None, ge=0, allow_inf_nan=False, description="The ratio is this or more.")
+    at_most: float | None = Field(None, ge=0, allow_inf_nan=False, description="The ratio is this or less.")
+    above: float | None = Field(None, ge=0, allow_inf_nan=False, description="The ratio is more than this.")
+    below: float | None = Field(None, ge=0, allow_inf_nan=False, description="The ratio is less than this.")
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Self:
+        if not self._bounds():
+            raise PydanticCustomError("bounds", "no bound", {"message": "no bound is given", "allowed": ", ".join(ORDERS)})
+        return self
+
+    def holds(self, ratio: float) -> bool:
+        """Tell whether a ratio is within all the bounds."""
+        return all(ORDERS[word](ratio, bound) for word, bound in self._bounds().items())
+
+    def text(self) -> str:
+        """Write the bounds as people say them: `at most 0.8`."""
+        return " and ".join(f"{word.replace('_', ' ')} {bound:g}" for word, bound in self._bounds().items())
+
+    def _bounds(self) -> dict[str, float]:
+        return {word: getattr(self, word) for word in ORDERS if getattr(self, word) is not None}
+
+
+class Selection(StrictModel):
+    """The cases of one scenario whose fields have the values given beside `scenario`, a field to a value."""
+
+    model_config = ConfigDict(extra="allow")
+
+    scenario: str = Field(description="Name of the scenario.")
+
+    def fields(self) -> Mapping[str, Any]:
+        """Return the fields that are fixed, dotted where one lies inside another, with the value that the model has."""
+        return self.model_extra or {}
+
+    def selects(self, scenario: str, model: Scenario) -> bool:
+        """Tell whether a case of `scenario` belongs here."""
+        return scenario == self.scenario and all(value_at(model, name) == value for name, value in self.fields().items())
+
+
+class Expectation(StrictModel):
+    """What the file expects: a ratio of one metric between two selections of cases."""
+
+    claim: str = Field(min_length=1, max_length=500, description="The expectation in words.")
+    of: Selection = Field(description="The cases above the line: scenario, and values of its fields.")
+    against: Selection = Field(description="The cases below the line: scenario, and values of its fields.")
+    metric: str = Field(pattern=r"^[a-z][a-z0-9_]{0,63}$", description="The figure compared, such as wall_ms.")
+    ratio: Ratio = Field(description="The bounds of of / against.")
+
+
+class Experiment(StrictModel):
+    """A whole file: a question, how to measure, and the scenarios whose grids of cases answer it.
+
+    `scenarios` holds the mappings as read: `runner.spec.scenario` reads each with the model of its kind, and `runner.spec.load`
+    checks what refers to them, `baseline` and `expect`.
+    """
+
+    name: Name = Field(description="Name of the experiment and of its folder of results.")
+    question: str = Field(min_length=1, max_length=2000, description="What the experiment shall answer.")
+    device: DeviceName = Field("auto", description="auto, cuda, cuda:N, all, simulated or simulated:PROFILE.")
+    measure: Measure = Field(Measure(), description="How often each case is measured, and by which clock.")
+    baseline: str | None = Field(None, description="The scenario against which every other case gets a speedup.")
+    scenarios: dict[Name, dict[str, Any]] = Field(
+        min_length=1, description="What is measured: name → kind and fields; a list of values is an axis of the grid."
+    )
+    expect: tuple[Expectation, ...] = Field((), strict=False, description="What the results are expected to show.")

@@ -1,0 +1,180 @@
+"""Loading an experiment: a file and overrides in, a checked experiment out, or everything that is wrong with it at once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from runner.errors import Problem, SpecError
+from runner.scenarios import SCENARIOS
+from runner.spec.conditions import read_value
+from runner.spec.experiment import Expectation, Experiment, Selection
+from runner.spec.fields import has_field
+from runner.spec.grid import faults_of
+from runner.spec.nodes import read_document
+from runner.spec.overrides import override
+from runner.spec.places import Document, nearest
+from runner.spec.problems import guess, translate, unknown_key
+from runner.spec.scenario import ScenarioSpec, read_scenario
+from runner.spec.text import read_source
+
+_PACKAGE: Final = Path(__file__).resolve().parents[1]
+_CHECKED_BESIDE: Final = 10_000
+"""Cases of the sound scenarios that are checked when something else is wrong already, so that all shows at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedExperiment:
+    """A checked experiment and where it came from.
+
+    `original` are the bytes of the file, `overrides` what `--set` changed, `spec_sha256` a hash of the content after that,
+    without comments and layout. `scenarios` and the expectations hold parsed values. `document` has the places for later problems; the
+    cases are not built yet, see `runner.expand`.
+    """
+
+    path: Path
+    original: bytes
+    overrides: tuple[str, ...]
+    spec_sha256: str
+    experiment: Experiment
+    scenarios: tuple[ScenarioSpec, ...]
+    document: Document
+
+
+def load_experiment(path: str | Path, overrides: Sequence[str] = ()) -> LoadedExperiment:
+    """Read, change by `overrides` (each `KEY=VALUE`) and check the experiment at `path`, a path or a name in `experiments/`.
+
+    Raises SpecError with all that is wrong with it, each problem with its place.
+    """
+    found = find_experiment(path)
+    source = read_source(found)
+    document, problems = read_document(source.text, source.file)
+    problems += override(document, overrides)
+    experiment, faults = _read_top(document)
+    problems += faults
+    scenarios, faults = _read_scenarios(document)
+    problems += faults
+    expectations, faults = _check_references(document, experiment, scenarios)
+    problems += faults
+    if problems or experiment is None:
+        for spec in scenarios:
+            problems += faults_of(document, spec, _CHECKED_BESIDE)
+        raise SpecError(sorted(problems, key=_by_place))
+    digest = hashlib.sha256(json.dumps(document.content, ensure_ascii=True).encode()).hexdigest()
+    experiment = experiment.model_copy(update={"expect": expectations})
+    return LoadedExperiment(found, source.original, tuple(overrides), digest, experiment, tuple(scenarios), document)
+
+
+def find_experiment(text: str | Path) -> Path:
+    """Return the path of an experiment given by path or by its name in `experiments/`, with or without `.yaml`.
+
+    Raises SpecError with the nearest known names where there is none.
+    """
+    name = str(text)
+    if os.path.isfile(name):
+        return Path(name)
+    known = list_experiments()
+    bare = name.removesuffix(".yaml")
+    if bare in known:
+        return known[bare]
+    if os.path.exists(name):
+        return Path(name)
+    hint = nearest(Path(bare).name, known)
+    raise SpecError([Problem(name, "there is no such file and no such experiment", allowed=", ".join(known), hint=hint)])
+
+
+def list_experiments() -> dict[str, Path]:
+    """Return the experiments known by name, such as `overlap` and `claims/engines`, in alphabetical order.
+
+    They lie in `experiments/` of the current folder, then of the checkout, or in the installed package.
+    """
+    found: dict[str, Path] = {}
+    for folder in _folders():
+        for path in sorted(folder.rglob("*.yaml")):
+            found.setdefault(path.relative_to(folder).with_suffix("").as_posix(), path)
+    return dict(sorted(found.items()))
+
+
+def _folders() -> Iterator[Path]:
+    checkout = _PACKAGE.parent
+    yield Path("experiments")
+    if (checkout / "pyproject.toml").is_file():
+        yield checkout / "experiments"
+    yield _PACKAGE / "experiments"
+
+
+def _read_top(document: Document) -> tuple[Experiment | None, list[Problem]]:
+    try:
+        return Experiment.model_validate(document.content), []
+    except ValidationError as error:
+        return None, translate(error, document, (), Experiment)
+
+
+def _read_scenarios(document: Document) -> tuple[list[ScenarioSpec], list[Problem]]:
+    """Read every scenario that is a mapping; that the others are none is told by the model of the whole file."""
+    specs: list[ScenarioSpec] = []
+    problems: list[Problem] = []
+    for name, raw in _mappings(document).items():
+        spec, faults = read_scenario(document, name, raw, SCENARIOS)
+        problems += faults
+        if spec is not None:
+            specs.append(spec)
+    return specs, problems
+
+
+def _mappings(document: Document) -> dict[str, dict[str, Any]]:
+    scenarios = document.content.get("scenarios")
+    return {name: raw for name, raw in scenarios.items() if isinstance(raw, dict)} if isinstance(scenarios, dict) else {}
+
+
+def _check_references(
+    document: Document, experiment: Experiment | None, scenarios: Sequence[ScenarioSpec]
+) -> tuple[tuple[Expectation, ...], list[Problem]]:
+    """Check that baseline and expectations name scenarios and fields that exist; return the expectations with parsed values."""
+    names = tuple(_mappings(document))
+    problems: list[Problem] = []
+    baseline = document.content.get("baseline")
+    if isinstance(baseline, str) and baseline not in names:
+        hint = guess(baseline, names)
+        problems.append(document.problem(("baseline",), "there is no such scenario", allowed=", ".join(names), hint=hint))
+    expectations: list[Expectation] = []
+    for index, expectation in enumerate(experiment.expect if experiment else ()):
+        parsed: dict[str, Selection] = {}
+        for side in ("of", "against"):
+            parsed[side], faults = _read_selection(document, index, side, getattr(expectation, side), names, scenarios)
+            problems += faults
+        expectations.append(expectation.model_copy(update=parsed))
+    return tuple(expectations), problems
+
+
+def _read_selection(
+    document: Document, index: int, side: str, selection: Selection, names: Sequence[str], scenarios: Sequence[ScenarioSpec]
+) -> tuple[Selection, list[Problem]]:
+    loc = ("expect", index, side)
+    if selection.scenario not in names:
+        hint = guess(selection.scenario, names)
+        fault = document.problem((*loc, "scenario"), "there is no such scenario", allowed=", ".join(names), hint=hint)
+        return selection, [fault]
+    spec = next((each for each in scenarios if each.name == selection.scenario), None)
+    if spec is None:
+        return selection, []
+    values: dict[str, Any] = {}
+    problems: list[Problem] = []
+    for name, raw in selection.fields().items():
+        if has_field(spec.model, tuple(name.split("."))):
+            values[name], faults = read_value(document, (*loc, name), spec.model, name, raw)
+            problems += faults
+        else:
+            problems.append(unknown_key(document, (*loc, name), tuple(spec.model.model_fields)))
+    return Selection(scenario=selection.scenario, **values), problems
+
+
+def _by_place(problem: Problem) -> tuple[bool, int, int]:
+    return not problem.line, problem.line, problem.column
