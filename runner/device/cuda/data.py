@@ -15,7 +15,7 @@ import numpy as np
 
 from runner import pattern
 from runner.device.contract import Mismatch
-from runner.device.cuda.driver import CudaContext
+from runner.device.cuda.driver import CudaContext, abandon
 from runner.device.cuda.memory import Region, allocate_pinned
 from runner.pattern import Bytes
 from runner.plan import Expect
@@ -68,7 +68,11 @@ class DataWorkers:
         """End the threads and free the scratch buffer; the context must be current and quiet."""
         self._threads.shutdown()
         scratch, self._scratch = self._scratch, None
-        if scratch is not None and not self._context.lost:
+        if scratch is None:
+            return
+        if self._context.lost:
+            abandon(scratch)
+        else:
             scratch.release()
 
     def _blocks(self, region: Region, expect: Expect) -> Iterator[tuple[int, Bytes]]:

@@ -6,6 +6,7 @@ import atexit
 
 from runner.device.contract import DeviceFacts
 from runner.device.cuda.data import DataWorkers
+from runner.device.cuda.driver import abandon
 from runner.device.cuda.facts import read_facts
 from runner.device.cuda.memory import HostPool
 from runner.device.cuda.opening import open_context
@@ -56,6 +57,7 @@ class CudaDevice:
             session.close()
         if self._context.lost:
             self._pool.abandon()
+            abandon(self._kernels)
         else:
             self._pool.clear()
         self._workers.close()

@@ -10,7 +10,7 @@ import ctypes
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from runner.errors import CaseFailed, DmalabError
@@ -64,8 +64,11 @@ class CudaContext:
             return
         self._require_own_thread()
         context, self._context = self._context, None
-        self.cuda.Context.pop()
-        context.detach()
+        if self.lost:
+            self._close_lost(context)
+        else:
+            self.cuda.Context.pop()
+            context.detach()
 
     @contextmanager
     def current(self) -> Iterator[None]:
@@ -117,6 +120,17 @@ class CudaContext:
             _, text = self.raw.cuGetErrorString(answer[0])
             words = text.decode() if isinstance(text, bytes) else str(text or answer[0])
             raise self.cuda.LogicError(f"{call} failed: {words}")
+
+    def _close_lost(self, context: Any) -> None:
+        """Take a lost context off PyCUDA's stack, which must be empty at the end; it is released with the process."""
+        abandon(context)
+        try:
+            self.cuda.Context.pop()
+        except self.cuda.Error:
+            # The driver may refuse even this until the context is torn down.
+            self.raw.cuDevicePrimaryCtxReset(self.ordinal)
+            with suppress(self.cuda.Error):
+                self.cuda.Context.pop()
 
     def _require_own_thread(self) -> None:
         if threading.get_ident() != self._thread:

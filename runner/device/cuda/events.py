@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from runner.device.cuda.driver import CudaContext
+from runner.device.cuda.driver import CudaContext, abandon
 from runner.device.cuda.kernels import Call
 from runner.plan import Plan, StreamWait
 
@@ -52,6 +52,8 @@ class Events:
 
     def close(self) -> None:
         """Destroy the events; all work has been waited for."""
+        if self._context.lost:
+            abandon(self._events.copy())
         for event in self._events:
             if isinstance(event, RawEvent) and not self._context.lost:
                 event.destroy()

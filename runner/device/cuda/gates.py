@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from runner.device.cuda.driver import CudaContext
+from runner.device.cuda.driver import CudaContext, abandon
 from runner.device.cuda.kernels import Call, Kernels
 
 _WORDS_APART: Final = 32
@@ -53,7 +53,11 @@ class Gates:
     def close(self) -> None:
         """Free the flags; all work has been waited for."""
         words, self._words, self._count = self._words, None, 0
-        if words is not None and not self._context.lost:
+        if words is None:
+            return
+        if self._context.lost:
+            abandon(words)
+        else:
             words.base.free()
 
     def _at(self, word: int) -> int:

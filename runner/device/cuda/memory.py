@@ -156,13 +156,13 @@ class SessionMemory:
             self.ask(index)
 
     def close(self) -> None:
-        """Free everything that is still held; the caller has waited for all work. On a lost context only host mappings go."""
+        """Free everything that is still held; the caller has waited for all work. On a lost context nothing can be freed."""
         for index in range(len(self._regions)):
-            if self._context.lost:
-                region, self._regions[index] = self._regions[index], None
-                abandon(region)
-            else:
+            if not self._context.lost:
                 self.free(index)
+            elif self._regions[index] is not None:
+                abandon(self._regions[index])
+                self._regions[index] = None
 
     def _fresh(self, buffer: Buffer) -> Region:
         allocate = ALLOCATE[buffer.memory]

@@ -10,7 +10,7 @@ from typing import Any
 from runner.device.contract import Mismatch, Trace
 from runner.device.cuda.bind import Binder, BoundLane, PlayState, Resources, make_copiers
 from runner.device.cuda.data import DataWorkers
-from runner.device.cuda.driver import CudaContext
+from runner.device.cuda.driver import CudaContext, abandon
 from runner.device.cuda.events import Events
 from runner.device.cuda.gates import Gates
 from runner.device.cuda.kernels import Kernels
@@ -158,7 +158,10 @@ class CudaSession:
 
     def _forget(self, of: Resources | None) -> None:
         """Drop every ready call, then streams, events and threads: PyCUDA destroys them while the context is still current."""
-        for bound in (self._prepare, *self._lanes, self._teardown):
+        bounds = (self._prepare, *self._lanes, self._teardown)
+        if self._context.lost:
+            abandon((of, [bound.calls.copy() for bound in bounds]))
+        for bound in bounds:
             bound.calls.clear()
         if of is None:
             return
