@@ -1,0 +1,106 @@
+# `make help` lists the targets. make turns every exit code into 2: scripts that need the code call .venv/bin/dmalab.
+
+EXP ?=
+DEVICE ?=
+OUT ?=
+SET ?=
+ARGS ?=
+
+# Values reach the shell as they were typed, through the environment: blanks, quotes and dollars in them mean nothing to make.
+export DMALAB_EXP := $(value EXP)
+export DMALAB_DEVICE := $(value DEVICE)
+export DMALAB_OUT := $(value OUT)
+export DMALAB_SET := $(value SET)
+export DMALAB_ARGS := $(value ARGS)
+
+VENV := .venv
+STAMP := $(VENV)/.installed
+PY := $(VENV)/bin/python
+CODE := runner tests benchmarks tools
+
+# The driver, not the toolkit, decides whether there is a GPU to ask.
+DRIVER := $(shell command -v nvidia-smi 2>/dev/null || ldconfig -p 2>/dev/null | sed -n 's/.*libcuda\.so\.1.*=> //p' | head -n 1)
+
+.PHONY: help run plan validate list test check bench bench-gpu tables clean experiment-given
+.DEFAULT_GOAL := help
+
+define dmalab
+	@set -f; set -- "$$DMALAB_EXP"; \
+	[ -z "$$DMALAB_DEVICE" ] || set -- "$$@" --device "$$DMALAB_DEVICE"; \
+	[ -z "$$DMALAB_OUT" ] || set -- "$$@" --out "$$DMALAB_OUT"; \
+	blanks=$$IFS; IFS=';'; for pair in $$DMALAB_SET; do set -- "$$@" --set "$$pair"; done; IFS=$$blanks; \
+	$(PY) -m runner $(1) "$$@" $$DMALAB_ARGS
+endef
+
+help: ## list the targets
+	@echo "make run EXP=overlap.yaml    run an experiment; its tables go to results/"
+	@echo "make test                    run the tests; no GPU is needed"
+	@echo
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' Makefile | awk -F'|' '{printf "%-12s %s\n", $$1, $$2}'
+	@echo
+	@echo "EXP=    a file in experiments/ or a path"
+	@echo "DEVICE= auto (the default), cuda, cuda:1, simulated, simulated:rtx-4090"
+	@echo "OUT=    a folder instead of results/"
+	@echo "SET=    KEY=VALUE changes the file for this run, several with ; between them:"
+	@echo "        SET='measure.samples=5; scenarios.overlapped.chunk=[8MiB, 16MiB]'"
+	@echo "ARGS=   anything else for the command"
+
+run: experiment-given $(STAMP) ## run the experiment EXP
+	$(call dmalab,run)
+
+plan: experiment-given $(STAMP) ## show what a run of EXP would do, without running
+	$(call dmalab,plan)
+
+validate: $(STAMP) ## check the file EXP, or every file in experiments/
+	@if [ -n "$$DMALAB_EXP" ]; then set -- "$$DMALAB_EXP"; else set -- experiments/*.yaml; fi; $(PY) -m runner validate "$$@"
+
+list: $(STAMP) ## list experiments, profiles and kinds
+	@set -f; $(PY) -m runner list $$DMALAB_ARGS
+
+test: $(STAMP) ## run the tests; those that need a GPU run one by one where there is one
+ifeq ($(DRIVER),)
+	$(PY) -m pytest -q -n auto
+else
+	$(PY) -m pytest -q -n auto -m "not gpu"
+	$(PY) -m pytest -q -m gpu
+endif
+
+check: $(STAMP) ## run the linter, the type checker and the tests
+	$(VENV)/bin/ruff check $(CODE)
+	$(VENV)/bin/ruff format --check $(CODE)
+	$(VENV)/bin/mypy
+	@$(MAKE) --no-print-directory test
+
+bench: $(STAMP) ## time the runner itself on the simulated device
+	$(PY) benchmarks/bench.py
+
+bench-gpu: $(STAMP) ## compare with native code on the GPU
+	@set -f; $(PY) benchmarks/gpu.py $$DMALAB_ARGS
+
+tables: $(STAMP) ## write the README's tables from results/reference/
+	$(PY) tools/readme_tables.py
+
+clean: ## remove .venv and caches; results stay
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+experiment-given:
+	@[ -n "$$DMALAB_EXP" ] || { \
+	  echo "Say which experiment, as in: make run EXP=overlap.yaml. A path works too. In experiments/ there are:"; \
+	  (cd experiments && ls *.yaml | sed 's/^/  /'); exit 2; } >&2
+
+$(STAMP): pyproject.toml
+	@for python in python3.13 python3.12 python3.11 python3.14 python3 none; do \
+	  [ "$$python" != none ] || { echo "dmalab needs Python 3.11 or newer, and found none: install python3.11 or newer." >&2; exit 3; }; \
+	  "$$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && break; \
+	done; \
+	echo "Installing into $(VENV) with $$("$$python" --version) ..."; \
+	"$$python" -m venv $(VENV) && $(PY) -m pip install --quiet --disable-pip-version-check -e '.[dev]' || { \
+	  echo "The installation into $(VENV) failed; what pip says stands above. It needs the package index once." >&2; exit 3; }
+ifneq ($(DRIVER),)
+	@echo "Found an NVIDIA driver ($(DRIVER)): installing PyCUDA ..."; \
+	$(PY) -m pip install --quiet --disable-pip-version-check -e '.[dev,cuda]' >$(VENV)/cuda.log 2>&1 || \
+	  echo "PyCUDA could not be installed (tried: pip install '.[cuda]'; it builds with the CUDA toolkit's nvcc and a C++" \
+	    "compiler; its words are in $(VENV)/cuda.log): going on with the simulated device." >&2
+endif
+	@touch $@

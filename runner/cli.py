@@ -1,0 +1,253 @@
+"""The command line: `dmalab VERB`. The only place that prints or exits; everything else returns lines or raises.
+
+Exit codes: 0 all well, 2 bad file or use, 3 environment (also when no case could run), 4 some case gave no number, 5 an
+expectation missed, 130 interrupted, 70 our own fault. Of several runs the first of 130, 70, 3, 2, 4, 5 that holds. What only
+`run` or `plan` needs is imported there, so that `validate` and `list` do not wait for it.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
+
+import typer
+
+from runner import __version__
+from runner.errors import DmalabError, InputError
+from runner.expand import MOST_CASES, expand
+from runner.spec.load import LoadedExperiment, load_experiment
+
+if TYPE_CHECKING:
+    from runner.flow import Watcher
+
+WORST_FIRST: Final = (130, 70, 3, 2, 4, 5, 0)
+Result = TypeVar("Result")
+
+app = typer.Typer(
+    help="Declarative experiments on how bytes cross between host and GPU: YAML in, tidy tables out.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+FileArgument = Annotated[str, typer.Argument(help="A path, or a name in experiments/.", metavar="FILE")]
+FilesArgument = Annotated[list[str], typer.Argument(help="Paths, or names in experiments/.", metavar="FILE")]
+DeviceOption = Annotated[
+    str | None,
+    typer.Option("--device", help="auto, cuda, cuda:N, simulated or simulated:PROFILE instead of the file's.", metavar="D"),
+]
+OutOption = Annotated[Path, typer.Option("--out", help="Folder for the results.", metavar="DIR")]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Change one key for this run, as in measure.samples=5; may be repeated.", metavar="KEY=VALUE"),
+]
+CasesOption = Annotated[int, typer.Option("--max-cases", min=1, help="Refuse a grid of more cases than this.", metavar="N")]
+
+
+class Topic(StrEnum):
+    """What `list` can list."""
+
+    experiments = "experiments"
+    profiles = "profiles"
+    kinds = "kinds"
+
+
+def main() -> None:
+    """Run the command line with this process's arguments and exit."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal that cannot show a sign shows a question mark
+    try:
+        app(prog_name="dmalab")
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that closing the stream stays silent too
+        sys.exit(141)
+
+
+def guarded(verb: Callable[..., int]) -> Callable[..., None]:
+    """Turn what a verb returns or raises into an exit code, and an error into its own sentence on stderr."""
+
+    @functools.wraps(verb)
+    def command(*arguments: Any, **options: Any) -> None:
+        try:
+            code = verb(*arguments, **options)
+        except DmalabError as error:
+            say_error(str(error))
+            code = error.exit_code
+        except KeyboardInterrupt:
+            say_error("interrupted")
+            code = 130
+        except BrokenPipeError:
+            raise
+        except Exception as error:
+            say_error(own_fault(error))
+            code = 70
+        raise typer.Exit(code)
+
+    return command
+
+
+@app.command()
+@guarded
+def run(
+    files: FilesArgument,
+    device: DeviceOption = None,
+    out: OutOption = Path("results"),
+    overrides: SetOption = None,
+    max_cases: CasesOption = MOST_CASES,
+) -> int:
+    """Run every case of each FILE and write its tables; nothing runs if one of the files is bad."""
+    from runner.flow import run_experiment
+
+    experiments = load_all(files, overrides or [])
+    if len(experiments) > 1:
+        count_all(experiments, max_cases)
+    codes = []
+    for loaded in experiments:
+        with watching() as watcher:
+            outcome = run_experiment(loaded, device=device, out=out, max_cases=max_cases, watcher=watcher)
+        codes.append(outcome.exit_code)
+        if outcome.exit_code == 130:
+            break
+    return min(codes, key=WORST_FIRST.index)
+
+
+@app.command()
+@guarded
+def plan(
+    file: FileArgument,
+    device: DeviceOption = None,
+    overrides: SetOption = None,
+    max_cases: CasesOption = MOST_CASES,
+) -> int:
+    """Show what a run of FILE would do and cost, without running it."""
+    from runner.pricing import price
+    from runner.screen import price_grid, price_lines
+
+    (loaded,) = load_all([file], overrides or [])
+    cost = price(loaded, device=device, max_cases=max_cases)
+    say([*price_lines(loaded, cost), "", *price_grid(cost).lines()])
+    return 0
+
+
+@app.command()
+@guarded
+def validate(files: FilesArgument, overrides: SetOption = None, max_cases: CasesOption = MOST_CASES) -> int:
+    """Check each FILE and every case of its grid; all problems of all files are shown."""
+    experiments = load_all(files, overrides or [])
+    counts = count_all(experiments, max_cases)
+    for loaded, (cases, excluded) in zip(experiments, counts, strict=True):
+        say([f"{loaded.path}: all well, {cases:,} cases" + (f", {excluded:,} of them excluded" if excluded else "")])
+    return 0
+
+
+@app.command("list")
+@guarded
+def list_things(
+    topic: Annotated[Topic | None, typer.Argument(help="What to list; everything where omitted.")] = None,
+) -> int:
+    """List the experiments, the profiles of simulated devices, or the kinds of scenarios and buffers."""
+    from runner import catalogue
+
+    topics = {
+        Topic.experiments: catalogue.experiment_lines,
+        Topic.profiles: catalogue.profile_lines,
+        Topic.kinds: catalogue.kind_lines,
+    }
+    for place, (each, lines) in enumerate(topics.items()):
+        if topic in (each, None):
+            say([*([""] if topic is None and place else []), *lines()])
+    return 0
+
+
+@app.callback(invoke_without_command=True)
+def common(
+    version: Annotated[bool, typer.Option("--version", help="Show the version.", is_eager=True)] = False,
+) -> None:
+    """Declarative experiments on how bytes cross between host and GPU: YAML in, tidy tables out."""
+    if version:
+        say([f"dmalab {__version__}"])
+        raise typer.Exit(0)
+
+
+def load_all(files: Sequence[str], overrides: Sequence[str]) -> list[LoadedExperiment]:
+    """Read all files; raises one InputError with every problem of every file."""
+    return gathered([functools.partial(load_experiment, file, overrides) for file in files])
+
+
+def count_all(experiments: Sequence[LoadedExperiment], max_cases: int) -> list[tuple[int, int]]:
+    """Expand every grid; return the cases and the excluded cases of each, or raise one InputError with every problem."""
+
+    def count(loaded: LoadedExperiment) -> tuple[int, int]:
+        excluded = [bool(case.excluded) for case in expand(loaded, max_cases)]
+        return len(excluded), sum(excluded)
+
+    return gathered([functools.partial(count, loaded) for loaded in experiments])
+
+
+def gathered(calls: Sequence[Callable[[], Result]]) -> list[Result]:
+    """Return what all calls return; where some raise InputError, raise one that says it all."""
+    results, errors = [], []
+    for call in calls:
+        try:
+            results.append(call())
+        except InputError as error:
+            errors.append(str(error))
+    if errors:
+        raise InputError("\n".join(errors))
+    return results
+
+
+@contextmanager
+def watching() -> Iterator[Watcher]:
+    """Lend the means to print to what follows a run: a progress bar on a terminal, plain lines elsewhere."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from runner.watch import LineWatcher, TerminalWatcher, bar_columns
+
+    console = Console(highlight=False, markup=False)
+    if not console.is_interactive:
+        yield LineWatcher(lambda line: say([line]))
+        return
+    progress = Progress(*bar_columns(), console=console, auto_refresh=False, transient=True)
+    try:
+        yield TerminalWatcher(console.print, progress)
+    finally:
+        progress.stop()
+
+
+def say(lines: Sequence[str]) -> None:
+    """Print lines at once, so that a pipe sees each as it comes."""
+    print("\n".join(lines), flush=True)
+
+
+def say_error(sentence: str) -> None:
+    """Print a sentence where errors belong."""
+    print(sentence, file=sys.stderr, flush=True)
+
+
+def own_fault(error: Exception) -> str:
+    """Return the sentence for an error that nobody foresaw, with the whole traceback only where it is asked for."""
+    if os.environ.get("DMALAB_TRACEBACK") == "1":
+        return "".join(traceback.format_exception(error)).rstrip()
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if Path(frame.filename).is_relative_to(Path(__file__).parent)]
+    place = (
+        f"{Path(ours[-1].filename).relative_to(Path(__file__).parent.parent)}:{ours[-1].lineno}" if ours else "an unknown place"
+    )
+    said = " ".join(str(error).split())
+    return (
+        f"dmalab stopped by a fault of its own: {type(error).__name__}{f' ({said})' if said else ''} in {place}; please report "
+        f"this sentence with the experiment's file and what dmalab {__version__} says when run again with DMALAB_TRACEBACK=1"
+    )

@@ -1,0 +1,242 @@
+"""What a person sees of a run or a plan, as lines of text and tables; `runner.cli` prints them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from runner.device.contract import DeviceFacts
+from runner.expand import Case
+from runner.flow import RunOutcome
+from runner.measure.result import CaseResult
+from runner.pricing import Price
+from runner.rows import Row, RunInfo, summary_rows
+from runner.scenarios.base import Cell
+from runner.spec.load import LoadedExperiment
+from runner.stats import median
+from runner.units import format_seconds, format_size
+
+MOST_ROWS: Final = 40
+"""Rows of a table on the screen; the rest is in the CSV file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A table before it is drawn: headers, rows of text, and a note below for what is not shown."""
+
+    headers: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+
+    def drawn(self) -> Table:
+        """Return the table for a terminal; numbers stand at the right."""
+        table = Table(box=box.SIMPLE_HEAD, caption=self.note or None, caption_justify="left")
+        for place, header in enumerate(self.headers):
+            table.add_column(header, justify="right" if self._is_numeric(place) else "left", overflow="fold")
+        for row in self.rows:
+            table.add_row(*(Text(cell) for cell in row))
+        return table
+
+    def lines(self) -> list[str]:
+        """Return the table as aligned plain text."""
+        numeric = [self._is_numeric(place) for place in range(len(self.headers))]
+        widths = [max(len(row[place]) for row in (self.headers, *self.rows)) for place in range(len(self.headers))]
+        lines = [
+            "  ".join(
+                cell.rjust(width) if right else cell.ljust(width) for cell, width, right in zip(row, widths, numeric, strict=True)
+            ).rstrip()
+            for row in (self.headers, *self.rows)
+        ]
+        return [*lines, *([self.note] if self.note else [])]
+
+    def _is_numeric(self, place: int) -> bool:
+        filled = [row[place] for row in self.rows if row[place]]
+        return bool(filled) and all(cell[0].isdigit() for cell in filled)
+
+
+def opening_lines(loaded: LoadedExperiment, facts: DeviceFacts, note: str, total: int) -> list[str]:
+    """Say what begins: on a simulated device that first, then the question and how many cases."""
+    measure = loaded.experiment.measure
+    simulated = [f"SIMULATED: every number below is computed from the profile {facts.name}, none is measured on a GPU."]
+    return [
+        *(simulated if facts.kind == "simulated" else []),
+        *([note] if note else []),
+        f"{loaded.experiment.name}: {loaded.experiment.question}",
+        f"{_count(total, 'case')} on {facts.name}, {measure.warmup} warm-ups and {_count(measure.samples, 'sample')} each",
+    ]
+
+
+def case_line(result: CaseResult, done: int, total: int, seconds_left: float) -> str:
+    """Say in one line how a case ended."""
+    name = " ".join([result.case.scenario, *_axis_texts(result.case)])
+    clock = f"{result.case.model.CLOCK}_ms"
+    times = [sample.figures[clock] for sample in result.samples if sample.role == "sample" and clock in sample.figures]
+    said = f"{median(times):.6g} ms" if result.status == "ok" and times else f"{result.status}: {result.reason}".rstrip(": ")
+    left = f" (about {format_seconds(seconds_left)} left)" if done < total and seconds_left >= 1 else ""
+    return f"[{done}/{total}] {name}: {said}{left}"
+
+
+def closing_lines(outcome: RunOutcome) -> list[str]:
+    """Say what came out: the speedup, the verdicts, what went wrong, and where the files are."""
+    rows = rows_of(outcome)
+    baseline = outcome.loaded.experiment.baseline
+    return [
+        *([speedup_sentence(rows, outcome.results, baseline)] if baseline else []),
+        *(f"{verdict.verdict}: {verdict.claim} ({verdict.reason})" for verdict in outcome.verdicts),
+        *trouble_lines(outcome.results),
+        f"The tables are in {outcome.folder}/ (summary.csv, samples.csv, columns.csv).",
+    ]
+
+
+def rows_of(outcome: RunOutcome) -> list[Row]:
+    """Return the rows of summary.csv."""
+    experiment, facts = outcome.loaded.experiment, outcome.facts
+    run = RunInfo(outcome.run_id, experiment.name, facts.name, facts.kind, experiment.baseline, experiment.measure.clock)
+    return summary_rows(run, outcome.results)
+
+
+def summary_grid(outcome: RunOutcome) -> Grid:
+    """Return the summary: a row a case with the axes that vary, the median and its interval, the rate and the speedup."""
+    rows = rows_of(outcome)
+    axes = varying_axes([result.case for result in outcome.results])
+    compared = outcome.loaded.experiment.baseline is not None
+    headers = ("scenario", *(_header(axis) for axis in axes), "median ms", "95 % interval", "GB/s")
+    drawn = []
+    for row, result in zip(rows[:MOST_ROWS], outcome.results, strict=False):
+        clock = f"{outcome.loaded.experiment.measure.clock or result.case.model.CLOCK}_ms"
+        drawn.append(
+            (
+                result.case.scenario,
+                *(_shown(axis, row.get(axis)) for axis in axes),
+                _digits(row.get(f"median_{clock}")),
+                _interval(row.get(f"ci_low_{clock}"), row.get(f"ci_high_{clock}")),
+                _digits(row.get("gb_per_s")),
+                *([_digits(row.get("speedup"))] if compared else []),
+                " ".join([result.status, *result.flags]),
+            )
+        )
+    hidden = len(rows) - len(drawn)
+    note = f"... and {_count(hidden, 'case')} more in summary.csv" if hidden else ""
+    return Grid((*headers, *(["speedup"] if compared else []), "status"), tuple(drawn), note)
+
+
+def speedup_sentence(rows: Sequence[Row], results: Sequence[CaseResult], baseline: str) -> str:
+    """Say the speedup of the best case of the other scenarios, or why there is none."""
+    found = [(speedup, row, result.case) for row, result in zip(rows, results, strict=True) if (speedup := _other(row, baseline))]
+    if not found:
+        return f"No case can be compared with the baseline {baseline}."
+    speedup, row, case = max(found, key=lambda each: each[0])
+    mine = row["median_wall_ms"]
+    assert isinstance(mine, int | float), "a speedup stands on a median"
+    name = " ".join([case.scenario, *([f"({', '.join(texts)})"] if (texts := _axis_texts(case)) else [])])
+    low, high = row.get("ci_low_speedup"), row.get("ci_high_speedup")
+    bounds = f" (interval {_digits(low)} to {_digits(high)})" if low is not None and high is not None else ""
+    if isinstance(low, float) and isinstance(high, float) and low <= 1 <= high:
+        return f"No difference is seen between the best case, {name}, and {baseline}: {speedup:.2f} times as fast{bounds}."
+    verb = "is the best" if speedup > 1 else "is the best and still slower"
+    return f"{name} {verb}: {mine:.4g} ms against {mine * speedup:.4g} ms of {baseline}, {speedup:.2f} times as fast{bounds}."
+
+
+def trouble_lines(results: Sequence[CaseResult]) -> list[str]:
+    """Say, once for each reason, which cases gave no number; excluded ones were not asked for."""
+    reasons: dict[tuple[str, str], int] = {}
+    for result in results:
+        if result.status not in ("ok", "excluded"):
+            reasons[result.status, result.reason] = reasons.get((result.status, result.reason), 0) + 1
+    lines = [f"{_count(count, 'case')} {status}: {reason}" for (status, reason), count in reasons.items()]
+    return lines if len(lines) <= 10 else [*lines[:10], f"... and {len(lines) - 10} other reasons in summary.csv"]
+
+
+def price_lines(loaded: LoadedExperiment, price: Price) -> list[str]:
+    """Say what a run would do and cost: scenarios in words, cases, bytes, memory, time."""
+    lines = [f"{loaded.experiment.name}: {loaded.experiment.question}", ""]
+    for scenario in price.scenarios:
+        lines.append(f"{scenario.name}: {_count(scenario.cases, 'case')}; the first would {scenario.description}.")
+        lines.extend(f"  {_count(count, 'case')} excluded: {because}" for because, count in scenario.excluded.items())
+    demand = price.demand
+    guess = f"by {price.profile}" + (f" from {price.priced} of the cases" if price.priced < price.total - price.excluded else "")
+    return [
+        *lines,
+        "",
+        f"{_count(price.total, 'case')}, {price.excluded:,} of them excluded; {_count(price.plays, 'play')} with warm-ups",
+        f"{price.payload_bytes:,} bytes of payload in all",
+        f"memory at the peak: {demand.pageable_bytes:,} bytes pageable, {demand.pinned_bytes:,} bytes pinned, "
+        f"{demand.device_bytes:,} bytes on the device",
+        f"estimated time: {format_seconds(price.seconds)} ({guess}; no promise)",
+    ]
+
+
+def price_grid(price: Price) -> Grid:
+    """Return the first cases of the grid with every field that varies among them or is an axis."""
+    cells = [case.model.columns() for case in price.shown]
+    axes = varying_axes(price.shown)
+    rows = tuple(
+        (case.case_id, case.scenario, *(_exact(axis, row.get(axis)) for axis in axes), case.excluded)
+        for case, row in zip(price.shown, cells, strict=True)
+    )
+    hidden = price.total - len(rows)
+    return Grid(("case_id", "scenario", *axes, "excluded"), rows, f"... and {_count(hidden, 'case')} more" if hidden else "")
+
+
+def varying_axes(cases: Iterable[Case]) -> list[str]:
+    """Return the columns of the axes that have more than one value among the cases, in the order of the file."""
+    seen: dict[str, set[Cell]] = {}
+    for case in cases:
+        cells = case.model.columns()
+        for axis in case.axes:
+            column = _column_of(axis, cells)
+            seen.setdefault(column, set()).add(cells.get(column))
+    return [axis for axis, values in seen.items() if len(values) > 1]
+
+
+def _column_of(axis: str, cells: Row) -> str:
+    name = axis.replace(".", "_")
+    return f"{name}_bytes" if f"{name}_bytes" in cells else name
+
+
+def _axis_texts(case: Case) -> list[str]:
+    cells = case.model.columns()
+    columns = [_column_of(axis, cells) for axis in case.axes]
+    return [f"{_header(column)} {_shown(column, cells.get(column))}" for column in columns]
+
+
+def _header(column: str) -> str:
+    return column.removesuffix("_bytes")
+
+
+def _shown(column: str, cell: Cell) -> str:
+    if isinstance(cell, int) and column.endswith("_bytes"):
+        return format_size(cell)
+    return "" if cell is None else str(cell)
+
+
+def _exact(column: str, cell: Cell) -> str:
+    return f"{cell:,}" if isinstance(cell, int) and column.endswith("_bytes") else _shown(column, cell)
+
+
+def _other(row: Row, baseline: str) -> float | None:
+    speedup = row.get("speedup")
+    return float(speedup) if isinstance(speedup, int | float) and row["scenario"] != baseline else None
+
+
+def _digits(cell: Cell) -> str:
+    """Write a number with 4 significant digits and without an exponent."""
+    if not isinstance(cell, int | float):
+        return ""
+    if abs(cell) >= 1000:
+        return f"{cell:,.0f}"
+    written = f"{cell:.4g}"
+    return f"{cell:.9f}".rstrip("0") if "e" in written else written
+
+
+def _interval(low: Cell, high: Cell) -> str:
+    return "" if low is None or high is None else f"{_digits(low)} … {_digits(high)}"
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

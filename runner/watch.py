@@ -1,0 +1,84 @@
+"""Following a run between its cases: a progress bar on a terminal, plain lines elsewhere; `runner.cli` lends what prints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from rich.console import RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+
+from runner.device.contract import DeviceFacts
+from runner.flow import RunOutcome
+from runner.measure.result import CaseResult
+from runner.screen import case_line, closing_lines, opening_lines, summary_grid
+from runner.spec.load import LoadedExperiment
+from runner.units import format_seconds
+
+MOST_LINES: Final = 40
+"""Lines about single cases where there is no terminal; of a larger grid only some cases are told."""
+
+
+@dataclass(slots=True)
+class LineWatcher:
+    """Says in plain lines how a run goes: at its start, now and then, and at its end."""
+
+    show: Callable[[str], None]
+    total: int = 0
+
+    def opened(self, loaded: LoadedExperiment, facts: DeviceFacts, note: str, total: int) -> None:
+        """Say what begins."""
+        self.total = total
+        self._lines(opening_lines(loaded, facts, note, total))
+
+    def case_done(self, result: CaseResult, done: int, seconds_left: float) -> None:
+        """Say how a case ended; of a large grid only every so many cases."""
+        every = -(-self.total // MOST_LINES)
+        if done % every == 0 or done == self.total:
+            self.show(case_line(result, done, self.total, seconds_left))
+
+    def finished(self, outcome: RunOutcome) -> None:
+        """Show the summary and what came out."""
+        self._lines(["", *summary_grid(outcome).lines(), "", *closing_lines(outcome)])
+
+    def _lines(self, lines: list[str]) -> None:
+        for line in lines:
+            self.show(line)
+
+
+@dataclass(slots=True)
+class TerminalWatcher:
+    """Moves a progress bar of `bar_columns` and draws the summary as a table.
+
+    The bar is drawn only when a case is done: a thread that redraws it would run beside what is timed.
+    """
+
+    show: Callable[[RenderableType], None]
+    progress: Progress
+    task: TaskID | None = None
+
+    def opened(self, loaded: LoadedExperiment, facts: DeviceFacts, note: str, total: int) -> None:
+        """Say what begins and show the empty bar."""
+        for line in opening_lines(loaded, facts, note, total):
+            self.show(line)
+        self.task = self.progress.add_task(loaded.experiment.name, total=total, left="")
+        self.progress.start()
+        self.progress.refresh()
+
+    def case_done(self, result: CaseResult, done: int, seconds_left: float) -> None:
+        """Move the bar."""
+        assert self.task is not None, "a run opens before its cases end"
+        self.progress.update(self.task, completed=done, left=f"about {format_seconds(seconds_left)} left", refresh=True)
+
+    def finished(self, outcome: RunOutcome) -> None:
+        """Take the bar away and show the summary and what came out."""
+        self.progress.stop()
+        self.show(summary_grid(outcome).drawn())
+        for line in closing_lines(outcome):
+            self.show(line)
+
+
+def bar_columns() -> tuple[TextColumn | BarColumn | MofNCompleteColumn, ...]:
+    """Return what the progress bar shows: the experiment, the bar, cases done, and the time left."""
+    return (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[left]}"))
