@@ -67,7 +67,7 @@ def opening_lines(loaded: LoadedExperiment, facts: DeviceFacts, note: str, total
         *(simulated if facts.kind == "simulated" else []),
         *([note] if note else []),
         f"{loaded.experiment.name}: {loaded.experiment.question}",
-        f"{_count(total, 'case')} on {facts.name}, {measure.warmup} warm-ups and {_count(measure.samples, 'sample')} each",
+        f"{_count(total, 'case')} on {facts.name}, {_count(measure.warmup, 'warm-up')} and {_count(measure.samples, 'sample')} each",
     ]
 
 
@@ -121,7 +121,7 @@ def summary_grid(outcome: RunOutcome) -> Grid:
             )
         )
     hidden = len(rows) - len(drawn)
-    note = f"... and {_count(hidden, 'case')} more in summary.csv" if hidden else ""
+    note = f"... and {hidden:,} more in summary.csv" if hidden else ""
     return Grid((*headers, *(["speedup"] if compared else []), "status"), tuple(drawn), note)
 
 
@@ -180,7 +180,7 @@ def price_grid(price: Price) -> Grid:
         for case, row in zip(price.shown, cells, strict=True)
     )
     hidden = price.total - len(rows)
-    return Grid(("case_id", "scenario", *axes, "excluded"), rows, f"... and {_count(hidden, 'case')} more" if hidden else "")
+    return Grid(("case_id", "scenario", *axes, "excluded"), rows, f"... and {hidden:,} more" if hidden else "")
 
 
 def varying_axes(cases: Iterable[Case]) -> list[str]:

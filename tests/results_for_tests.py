@@ -1,4 +1,4 @@
-"""Builders of results for the tests of tables and screen: cases with known times, so that every figure can be worked out by hand."""
+"""Builders of results for the tests of tables and screen: cases with known times, so that figures can be worked out by hand."""
 
 from __future__ import annotations
 

@@ -19,10 +19,10 @@ from runner.verdicts import Verdict
 from tests.results_for_tests import MIB, RUN, case, ok, pipeline, transfer
 
 LEAD = ["run_id", "experiment", "scenario", "case_id", "status", "reason", "flags", "device", "device_kind"]
-AXES = (
-    "buffer direction size_bytes chunk_bytes total_bytes streams slots staging staging_threads schedule issue submit allocate "
-    "compute_passes compute_ratio"
-).split()
+AXES = [
+    "buffer", "direction", "size_bytes", "chunk_bytes", "total_bytes", "streams", "slots", "staging", "staging_threads",
+    "schedule", "issue", "submit", "allocate", "compute_passes", "compute_ratio",
+]  # fmt: skip
 
 
 def cell(table: pd.DataFrame, name: str, row: int = 0) -> object:

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from rich.progress import Progress
+
+from runner.device.contract import DeviceFacts
+from runner.flow import RunOutcome
+from runner.measure.result import CaseResult
+from runner.screen import Grid, case_line, closing_lines, opening_lines, summary_grid, trouble_lines, varying_axes
+from runner.spec.load import LoadedExperiment, load_experiment
+from runner.verdicts import Verdict
+from runner.watch import LineWatcher, TerminalWatcher, bar_columns
+from tests.results_for_tests import MIB, case, ok, pipeline, transfer
+
+SIMULATED = DeviceFacts("simulated:test", "simulated", 2**30, 2**30, 2, {})
+REAL = DeviceFacts("NVIDIA H200", "cuda", 2**37, 2**37, 3, {})
+LOOP = pipeline(schedule="serialized", buffer="pageable")
+
+
+@pytest.fixture
+def loaded(tmp_path: Path) -> LoadedExperiment:
+    path = tmp_path / "demo.yaml"
+    path.write_text(
+        "name: demo\nquestion: Which is best?\nmeasure: {warmup: 1, samples: 2}\nbaseline: serialized\nscenarios:\n"
+        "  serialized: {kind: pipeline, schedule: serialized, total: 4MiB, chunk: 1MiB}\n"
+        "  ring: {kind: pipeline, schedule: overlapped, total: 4MiB, chunk: [1MiB, 2MiB], streams: [2, 3]}\n"
+    )
+    return load_experiment(path)
+
+
+def outcome(
+    loaded: LoadedExperiment, *results: CaseResult, facts: DeviceFacts = REAL, verdicts: tuple[Verdict, ...] = ()
+) -> RunOutcome:
+    return RunOutcome(loaded, Path("results/demo/x"), "r_x", facts, results, verdicts, 0)
+
+
+def ring(time: float, chunk: int, streams: int) -> CaseResult:
+    return ok(case(pipeline(chunk=chunk, streams=streams), "ring", chunk=chunk, streams=streams), time)
+
+
+def test_a_simulated_run_says_so_first(loaded: LoadedExperiment) -> None:
+    lines = opening_lines(loaded, SIMULATED, "no GPU here", 5)
+    assert lines[0].startswith("SIMULATED: ")
+    assert lines[1] == "no GPU here"
+    assert opening_lines(loaded, REAL, "", 1) == ["demo: Which is best?", "1 case on NVIDIA H200, 1 warm-up and 2 samples each"]
+
+
+def test_speedup_is_one_sentence_about_the_best_case(loaded: LoadedExperiment) -> None:
+    results = [ok(case(LOOP, "serialized"), 175.0), ring(120.0, MIB, 2), ring(100.0, 2 * MIB, 3)]
+    sentence = closing_lines(outcome(loaded, *results))[0]
+    assert sentence == "ring (chunk 2MiB, streams 3) is the best: 100 ms against 175 ms of serialized, 1.75 times as fast."
+
+
+def test_a_difference_within_the_intervals_is_none(loaded: LoadedExperiment) -> None:
+    loop = ok(case(LOOP, "serialized"), *(100.0 + n for n in range(10)))
+    other = ok(case(pipeline(), "ring"), *(98.0 + n for n in range(10)))
+    sentence = closing_lines(outcome(loaded, loop, other))[0]
+    assert sentence.startswith(
+        "No difference is seen between the best case, ring, and serialized: 1.02 times as fast (interval 0.9"
+    )
+
+
+def test_a_loss_is_called_a_loss(loaded: LoadedExperiment) -> None:
+    sentence = closing_lines(outcome(loaded, ok(case(LOOP, "serialized"), 50.0), ring(100.0, MIB, 2)))[0]
+    assert "still slower" in sentence
+    assert "0.50 times as fast" in sentence
+
+
+def test_nothing_to_compare_says_so(loaded: LoadedExperiment) -> None:
+    failed = CaseResult(case(LOOP, "serialized"), "failed", "out of memory")
+    lines = closing_lines(outcome(loaded, failed, ring(100.0, MIB, 2)))
+    assert lines[0] == "No case can be compared with the baseline serialized."
+    assert lines[1] == "1 case failed: out of memory"
+    assert lines[-1].startswith("The tables are in results/demo/x/")
+
+
+def test_verdicts_are_told(loaded: LoadedExperiment) -> None:
+    verdict = Verdict("A ring wins", "refuted", 1.1, None, None, "at most 0.8", "wall_ms 11 against 10")
+    lines = closing_lines(outcome(loaded, ring(1.0, MIB, 2), verdicts=(verdict,)))
+    assert "refuted: A ring wins (wall_ms 11 against 10)" in lines
+
+
+def test_summary_shows_the_axes_that_vary(loaded: LoadedExperiment) -> None:
+    results = [ok(case(LOOP, "serialized"), 8.0), ring(4.0, MIB, 2), ring(2.0, 2 * MIB, 2)]
+    grid = summary_grid(outcome(loaded, *results))
+    assert grid.headers == ("scenario", "chunk", "median ms", "95 % interval", "GB/s", "speedup", "status")
+    assert grid.rows[2] == ("ring", "2MiB", "2", "", "2.097", "4", "ok")
+    assert [row[1] for row in grid.rows] == ["1MiB", "1MiB", "2MiB"]
+
+
+def test_a_long_summary_is_cut_with_a_note(loaded: LoadedExperiment) -> None:
+    results = [ring(float(n), MIB, n) for n in range(1, 100)]
+    grid = summary_grid(outcome(loaded, *results))
+    assert len(grid.rows) == 40
+    assert grid.lines()[-1] == "... and 59 more in summary.csv"
+
+
+def test_numbers_stand_at_the_right() -> None:
+    grid = Grid(("name", "ms"), (("a", "1.5"), ("bcd", "")))
+    assert grid.lines() == ["name   ms", "a     1.5", "bcd"]
+
+
+def test_a_table_without_rows_is_its_headers() -> None:
+    assert Grid(("name", "ms"), ()).lines() == ["name  ms"]
+
+
+def test_lines_about_cases_name_axes_and_time() -> None:
+    assert case_line(ring(4.0, MIB, 2), 3, 17, 12.0) == "[3/17] ring chunk 1MiB streams 2: 4 ms (about 12.0 s left)"
+    failed = CaseResult(case(transfer(), "copy"), "failed", "broke")
+    assert case_line(failed, 17, 17, 0.0) == "[17/17] copy: failed: broke"
+
+
+def test_equal_troubles_are_told_once() -> None:
+    results = [CaseResult(case(transfer(size=n), "copy"), "skipped", "too large") for n in range(1, 4)]
+    results += [CaseResult(case(transfer(), "copy"), "excluded", "because")]
+    assert trouble_lines(results) == ["3 cases skipped: too large"]
+    many = [CaseResult(case(transfer(size=n), "copy"), "failed", f"reason {n}") for n in range(1, 15)]
+    assert trouble_lines(many)[-1] == "... and 4 other reasons in summary.csv"
+
+
+def test_axes_with_one_value_do_not_vary() -> None:
+    cases = [case(pipeline(chunk=chunk), chunk=chunk, streams=1) for chunk in (MIB, 2 * MIB)]
+    assert varying_axes(cases) == ["chunk_bytes"]
+
+
+def test_without_a_terminal_there_are_plain_lines(loaded: LoadedExperiment) -> None:
+    shown: list[str] = []
+    watcher = LineWatcher(shown.append)
+    results = [ring(float(n), MIB, 1 + n % 9) for n in range(1, 401)]
+    watcher.opened(loaded, REAL, "", len(results))
+    for done, result in enumerate(results, 1):
+        watcher.case_done(result, done, 0.0)
+    watcher.finished(outcome(loaded, *results))
+    about_cases = [line for line in shown if line.startswith("[")]
+    assert len(about_cases) == 40
+    assert about_cases[-1].startswith("[400/400] ")
+    assert not any("\x1b" in line for line in shown)
+
+
+def test_on_a_terminal_there_is_a_bar_and_a_table(loaded: LoadedExperiment) -> None:
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=True, width=120, highlight=False, markup=False, color_system=None)
+    watcher = TerminalWatcher(console.print, Progress(*bar_columns(), console=console, auto_refresh=False, transient=True))
+    result = ring(4.0, MIB, 2)
+    watcher.opened(loaded, SIMULATED, "", 1)
+    watcher.case_done(result, 1, 0.0)
+    watcher.finished(outcome(loaded, result, facts=SIMULATED))
+    said = screen.getvalue()
+    assert said.index("SIMULATED") < said.index("1/1") < said.index("median ms") < said.index("The tables are in")
