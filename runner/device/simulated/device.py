@@ -1,0 +1,93 @@
+"""The simulated device: it plays a Plan in simulated time, by the figures of a profile and without noise."""
+
+from __future__ import annotations
+
+from runner.device.contract import Activity, DeviceFacts, Mismatch, Trace
+from runner.device.simulated.contents import in_words
+from runner.device.simulated.memory import Memory
+from runner.device.simulated.play import Play, bind
+from runner.device.simulated.profile import Profile
+from runner.errors import CaseFailed
+from runner.plan import Plan
+
+
+class SimulatedDevice:
+    """A device of `runner.device.contract` made of a profile; every play of a Plan gives the same Trace."""
+
+    deterministic = True
+
+    def __init__(self, profile: Profile) -> None:
+        self.profile = profile
+
+    def facts(self) -> DeviceFacts:
+        """Return the profile's name, memory and engines; all of the memory is free between sessions."""
+        profile = self.profile
+        return DeviceFacts(
+            name=f"simulated:{profile.name}",
+            kind="simulated",
+            memory_bytes=profile.memory_bytes.value,
+            free_bytes=profile.memory_bytes.value,
+            copy_engines=profile.copy_engines,
+            environment={
+                "profile": profile.name,
+                "profile_description": profile.description,
+                "profile_source": profile.source,
+                "link_gb_per_s": profile.link_gb_per_s,
+            },
+        )
+
+    def open(self, plan: Plan) -> SimulatedSession:
+        """Open a Plan that `runner.plan_check` has passed; raises CaseFailed or CaseUnsupported."""
+        return SimulatedSession(self.profile, plan)
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to give back."""
+
+
+class SimulatedSession:
+    """One opened Plan; the memory lives until it is closed."""
+
+    def __init__(self, profile: Profile, plan: Plan) -> None:
+        self.profile, self.plan = profile, plan
+        self.memory: Memory | None = Memory(profile, plan)
+        self.memory.apply(plan.setup, 0)
+        self.bound = bind(plan)
+        self.sample = 0
+
+    def play(self, sample: int) -> Trace:
+        """Play the Plan once; times are in ns of simulated time from the start of the lanes."""
+        memory = self._memory()
+        self.sample = sample
+        memory.apply(self.plan.prepare, sample)
+        play = Play(self.profile, self.plan, memory, self.bound)
+        play.run()
+        return Trace(
+            host_ns=tuple(play.marks),
+            event_ns=play.event_times(),
+            buffer_facts=memory.driver_says(),
+            activities=tuple(Activity(*activity) for activity in play.engines.activities),
+        )
+
+    def verify(self) -> tuple[Mismatch, ...]:
+        """Compare the expects with what lay in the buffers when the last lane ended."""
+        memory = self._memory()
+        wrong = []
+        for expect in self.plan.expects:
+            tag = (expect.salt, self.sample, expect.source_offset - expect.offset, expect.added)
+            difference = memory.contents[expect.buffer].differences(expect.offset, expect.size, tag)
+            if difference is not None:
+                offset, wrong_bytes, actual = difference
+                name = self.plan.buffers[expect.buffer].name
+                wrong.append(Mismatch(name, offset, wrong_bytes, in_words(tag), in_words(actual)))
+        return tuple(wrong)
+
+    def close(self) -> None:
+        """Free everything; safe to call twice and after a failure."""
+        if self.memory is not None:
+            memory, self.memory = self.memory, None
+            memory.apply(self.plan.teardown, 0)
+
+    def _memory(self) -> Memory:
+        if self.memory is None:
+            raise CaseFailed("the session is closed")
+        return self.memory

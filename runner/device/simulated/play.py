@@ -1,0 +1,288 @@
+"""One play: the lanes call, the engines work, and simulated time passes until the last lane has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from runner.device.simulated.agenda import Agenda, Fluid, Job
+from runner.device.simulated.contents import Pieces
+from runner.device.simulated.engines import Engines, Node, Queue
+from runner.device.simulated.memory import Memory
+from runner.device.simulated.profile import Profile
+from runner.errors import PlanError
+from runner.plan import (
+    Alloc,
+    Barrier,
+    Copy,
+    Drain,
+    Free,
+    Gate,
+    HostCopy,
+    HostWait,
+    Launch,
+    Mark,
+    Operation,
+    Plan,
+    Record,
+    Register,
+    Release,
+    StreamWait,
+    Unregister,
+)
+from runner.plan_order import place
+
+_WAITS: Final = -1
+"""What a handler returns when somebody else lets its lane go on."""
+_BILLION: Final = 10**9
+
+
+class Lane:
+    """A host thread: `at` is its next operation."""
+
+    __slots__ = ("at", "number", "steps")
+
+    def __init__(self, number: int, steps: Steps) -> None:
+        self.number, self.steps = number, steps
+        self.at = 0
+
+
+class Play:
+    """All that changes during one play.
+
+    A handler does one operation for a lane at the present time and returns when the lane goes on (ns), or `_WAITS`. A call
+    enters its stream at the call's end. The calls of all lanes pass one lock, in the order in which they come to it.
+    """
+
+    def __init__(self, profile: Profile, plan: Plan, memory: Memory, bound: list[Steps]) -> None:
+        self.plan, self.memory = plan, memory
+        self.agenda = Agenda()
+        self.engines = Engines(profile, self.agenda, memory.contents)
+        self.host = Fluid(self.agenda, profile.host.copy_gb_per_s.bytes_per_second)
+        self.streams = _queues(plan)
+        self.lanes = [Lane(number, steps) for number, steps in enumerate(bound)]
+        self.running = len(self.lanes)
+        self.lock_free_ns = 0
+        self.events: dict[int, Node] = {}
+        self.marks: list[int | None] = [None] * len(plan.marks)
+        self.gated: dict[int, list[Node]] = {}
+        self.released: set[int] = set()
+        self.arrived: list[Lane] = []
+        calls, timing = profile.calls, profile.engines
+        self.copy_ns, self.launch_ns, self.record_ns = calls.copy_ns.value, calls.launch_ns.value, calls.record_ns.value
+        self.stream_wait_ns, self.host_wait_ns = calls.stream_wait_ns.value, calls.host_wait_ns.value
+        self.handoff_ns, self.timed_event_ns = timing.handoff_ns.value, timing.timed_event_ns.value
+        self.early_return_bytes = profile.staging.early_return_bytes.value
+        self.kernel, self.held = timing.kernel, profile.staging.held
+
+    def run(self) -> None:
+        """Play until every lane has ended; raises PlanError where a lane waits for ever."""
+        agenda = self.agenda
+        for lane in self.lanes:
+            agenda.at(0, self._go, lane)
+        while self.running:
+            if not agenda.heap:
+                stuck = [lane for lane in self.lanes if lane.at <= len(lane.steps)]
+                raise PlanError("; ".join(self._where(lane) + ": this lane waits for ever" for lane in stuck))
+            agenda.step()
+
+    def event_times(self) -> tuple[int | None, ...]:
+        """Return the time of each timed event, counted from the first of them."""
+        times = [
+            self.events[number].end_ns if event.timed and number in self.events and self.events[number].done else None
+            for number, event in enumerate(self.plan.events)
+        ]
+        origin = next((time for event, time in zip(self.plan.events, times, strict=True) if event.timed), None)
+        return tuple(None if time is None or origin is None else time - origin for time in times)
+
+    def _go(self, lane: Lane) -> None:
+        """Let a lane go on until it waits, or something else happens first."""
+        agenda, heap, steps = self.agenda, self.agenda.heap, lane.steps
+        while lane.at < len(steps):
+            handler, operation = steps[lane.at]
+            lane.at += 1
+            wake = handler(self, lane, operation)
+            if wake == _WAITS:
+                return
+            if heap and heap[0][0] <= wake:
+                agenda.at(wake, self._go, lane)
+                return
+            agenda.now = wake
+        lane.at = len(steps) + 1
+        self.running -= 1
+
+    def _call(self, cost: int) -> int:
+        """Return when a call that is made now has ended."""
+        now = self.agenda.now
+        self.lock_free_ns = (now if now > self.lock_free_ns else self.lock_free_ns) + cost
+        return self.lock_free_ns
+
+    def _copy(self, lane: Lane, operation: Copy) -> int:
+        upload = operation.direction == "h2d"
+        host = operation.src if upload else operation.dst
+        stream, memory = self.streams[operation.stream], self.memory
+        staged = not memory.direct[host]
+        early = staged and upload and not operation.blocking and operation.size <= self.early_return_bytes
+        if staged and not early:
+            before = stream.unfinished()
+            if before is not None:
+                lane.at -= 1
+                return self._await(before, lane, 0)
+        entry = self._call(self.copy_ns)
+        node = Node(stream, entry, self.handoff_ns, self.engines.up if upload else self.engines.down)
+        node.engine_ns = memory.copy_ns(host, upload, operation.size)
+        node.lane, node.index, node.size = lane.number, lane.at - 1, operation.size
+        node.src, node.src_offset = operation.src, operation.src_offset
+        node.dst, node.dst_offset = operation.dst, operation.dst_offset
+        if staged and not upload:
+            node.engine_ns += memory.touch_ns(host, operation.dst_offset, operation.size, 1)
+        if early:
+            node.pieces = memory.contents[host].read(operation.src_offset, operation.size)
+        self.engines.enqueue(node)
+        if early:
+            return entry + memory.ns(self.held, operation.size)
+        if staged:
+            return self._await(node, lane, 0)
+        return self._await(node, lane, self.host_wait_ns) if operation.blocking else entry
+
+    def _launch(self, lane: Lane, operation: Launch) -> int:
+        entry = self._call(self.launch_ns * operation.passes)
+        node = Node(self.streams[operation.stream], entry, self.handoff_ns, self.engines.compute)
+        node.engine_ns = self.memory.ns(self.kernel, operation.size) * operation.passes
+        node.lane, node.index, node.passes, node.size = lane.number, lane.at - 1, operation.passes, operation.size
+        node.src = node.dst = operation.buffer
+        node.src_offset = node.dst_offset = operation.offset
+        self.engines.enqueue(node)
+        return entry
+
+    def _host_copy(self, lane: Lane, operation: HostCopy) -> int:
+        pieces = self.memory.contents[operation.src].read(operation.src_offset, operation.size)
+        copied = (lane, operation, pieces, self.agenda.now)
+        job = Job(operation.size * _BILLION, operation.threads, self._host_copied, copied)
+        touch_ns = self.memory.touch_ns(operation.dst, operation.dst_offset, operation.size, operation.threads)
+        if touch_ns:
+            self.agenda.at(self.agenda.now + touch_ns, self.host.begin, job)
+        else:
+            self.host.begin(job)
+        return _WAITS
+
+    def _host_copied(self, copied: tuple[Lane, HostCopy, Pieces, int]) -> None:
+        lane, operation, pieces, begin_ns = copied
+        contents = self.memory.contents[operation.dst]
+        contents.write(operation.dst_offset, operation.size, pieces, operation.src_offset)
+        self.engines.activities.append((lane.number, lane.at - 1, "host", begin_ns, self.agenda.now))
+        self._go(lane)
+
+    def _record(self, lane: Lane, operation: Record) -> int:
+        entry = self._call(self.record_ns)
+        stream = self.streams[operation.stream]
+        tail = stream.tail
+        if tail is None or stream.peers or self.plan.events[operation.event].timed:
+            tail = Node(stream, entry, self.timed_event_ns if self.plan.events[operation.event].timed else 0)
+            self.engines.enqueue(tail)
+        self.events[operation.event] = tail
+        return entry
+
+    def _stream_wait(self, lane: Lane, operation: StreamWait) -> int:
+        entry = self._call(self.stream_wait_ns)
+        event = self.events.get(operation.event)
+        if event is not None and not event.done:
+            node = Node(self.streams[operation.stream], entry, self.handoff_ns)
+            self.engines.after(node, event)
+            self.engines.enqueue(node)
+        return entry
+
+    def _host_wait(self, lane: Lane, operation: HostWait) -> int:
+        event = self.events.get(operation.event)
+        if event is None or event.done:
+            return self.agenda.now + self.host_wait_ns
+        return self._await(event, lane, self.host_wait_ns)
+
+    def _drain(self, lane: Lane, operation: Drain) -> int:
+        tail = self.streams[operation.stream].tail
+        if tail is None or tail.done:
+            return self.agenda.now + self.host_wait_ns
+        return self._await(tail, lane, self.host_wait_ns)
+
+    def _await(self, node: Node, lane: Lane, cost: int) -> int:
+        node.waiters.append((self._go, lane, cost))
+        return _WAITS
+
+    def _barrier(self, lane: Lane, operation: Barrier) -> int:
+        self.arrived.append(lane)
+        if len(self.arrived) == len(self.lanes):
+            for other in self.arrived:
+                self.agenda.at(self.agenda.now, self._go, other)
+            self.arrived = []
+        return _WAITS
+
+    def _gate(self, lane: Lane, operation: Gate) -> int:
+        entry = self._call(self.launch_ns)
+        if operation.gate not in self.released:
+            node = Node(self.streams[operation.stream], entry, 0)
+            node.waiting = 1
+            self.gated.setdefault(operation.gate, []).append(node)
+            self.engines.enqueue(node)
+        return entry
+
+    def _release(self, lane: Lane, operation: Release) -> int:
+        self.released.add(operation.gate)
+        for node in self.gated.pop(operation.gate, []):
+            self.engines.release(node)
+        return self.agenda.now
+
+    def _mark(self, lane: Lane, operation: Mark) -> int:
+        self.marks[operation.mark] = self.agenda.now
+        return self.agenda.now
+
+    def _alloc(self, lane: Lane, operation: Alloc) -> int:
+        return self.agenda.now + self.memory.allocate(operation.buffer)
+
+    def _free(self, lane: Lane, operation: Free) -> int:
+        return self.agenda.now + self.memory.free(operation.buffer)
+
+    def _register(self, lane: Lane, operation: Register) -> int:
+        return self.agenda.now + self.memory.register(operation.buffer)
+
+    def _unregister(self, lane: Lane, operation: Unregister) -> int:
+        return self.agenda.now + self.memory.unregister(operation.buffer)
+
+    def _where(self, lane: Lane) -> str:
+        at = max(0, lane.at - 1)
+        return place(self.plan, f"lane {lane.number}", at, self.plan.lanes[lane.number][at])
+
+    HANDLERS: Final[dict[type[Any], Callable[..., int]]] = {
+        Alloc: _alloc,
+        Free: _free,
+        Register: _register,
+        Unregister: _unregister,
+        HostCopy: _host_copy,
+        Copy: _copy,
+        Launch: _launch,
+        Record: _record,
+        StreamWait: _stream_wait,
+        HostWait: _host_wait,
+        Drain: _drain,
+        Barrier: _barrier,
+        Gate: _gate,
+        Release: _release,
+        Mark: _mark,
+    }
+
+
+Steps = list[tuple[Callable[..., int], Operation]]
+
+
+def bind(plan: Plan) -> list[Steps]:
+    """Give each operation of each lane its handler."""
+    return [[(Play.HANDLERS[type(operation)], operation) for operation in lane] for lane in plan.lanes]
+
+
+def _queues(plan: Plan) -> list[Queue]:
+    """One queue a stream, but the null stream is one however often it is named; it and the blocking ones wait for each other."""
+    null = Queue()
+    queues = [null if stream.kind == "null" else Queue() for stream in plan.streams]
+    null.peers = [queue for queue, stream in zip(queues, plan.streams, strict=True) if stream.kind == "blocking"]
+    for queue in null.peers:
+        queue.peers = [null]
+    return queues

@@ -1,0 +1,210 @@
+"""Profiles: what a simulated device knows of a machine, read from YAML, every parameter with its unit and its source."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from bisect import bisect_right
+from decimal import Decimal
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Final, Literal, Self
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from runner.errors import DeviceUnavailable
+
+How = Literal["measured", "published", "fitted", "assumed"]
+PER_MILLION: Final = 1_000_000
+
+
+class Sourced(BaseModel):
+    """A parameter: how it is known, and from where."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+    how: How = Field(description="Measured by us, published by others, fitted to reproduce a published figure, or assumed.")
+    source: str = Field(min_length=3, description="Where and when, or why it was assumed.")
+
+
+class Value(Sourced):
+    """A whole number; its unit is the end of its name in the file."""
+
+    value: int = Field(ge=0, description="The number, in the unit that ends its name.")
+
+
+def _bytes_per_second(value: object) -> object:
+    """Read GB/s exactly, as whole bytes a second."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError("a rate is a number of GB/s")
+    return int(Decimal(str(value)) * 10**9)
+
+
+Rate = Annotated[int, BeforeValidator(_bytes_per_second), Field(ge=1, le=10**18)]
+"""A rate that the file gives in GB/s (10^9 bytes a second), kept in bytes a second."""
+Point = tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=0)]]
+
+
+class Curve(Sourced):
+    """A time as a function of a size: straight lines between the points, one rate after the last."""
+
+    points: tuple[Point, ...] = Field(min_length=1, description="[bytes, ns] in rising order, the first at 0 bytes.")
+    then_gb_per_s: Rate | None = Field(None, description="Rate after the last point; no more time where omitted.")
+
+    @model_validator(mode="after")
+    def _rises(self) -> Self:
+        sizes = [size for size, _ in self.points]
+        times = [time for _, time in self.points]
+        if sizes[0] != 0 or sizes != sorted(set(sizes)) or times != sorted(times):
+            raise ValueError("points begin at 0 bytes and rise in bytes and in ns")
+        return self
+
+    def ns(self, size: int) -> int:
+        """Return the time in ns, rounded up, of `size` bytes."""
+        index = bisect_right(self.points, size, key=lambda point: point[0])
+        size_0, time_0 = self.points[index - 1]
+        if index < len(self.points):
+            size_1, time_1 = self.points[index]
+            return time_0 + _up((size - size_0) * (time_1 - time_0), size_1 - size_0)
+        return time_0 + (_up((size - size_0) * 10**9, self.then_gb_per_s) if self.then_gb_per_s else 0)
+
+
+class Kind(BaseModel):
+    """What one kind of memory costs."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+    h2d: Curve | None = Field(None, description="Engine time of a copy from this kind to the device.")
+    d2h: Curve | None = Field(None, description="Engine time of a copy from the device to this kind.")
+    allocate: Curve = Field(description="Time of its allocation.")
+    free: Curve = Field(description="Time of freeing it.")
+
+
+class Staging(BaseModel):
+    """How an async copy from memory that no engine can reach comes back to its caller."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+    early_return_bytes: Value = Field(
+        description="Up to this size a copy to the device returns once the data are staged, without waiting for its stream; "
+        "larger ones first wait for the stream and return at their end."
+    )
+    held: Curve = Field(description="Time that staging holds the caller of such a small copy.")
+
+
+class Calls(BaseModel):
+    """Time of the host for one call."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+    copy_ns: Value = Field(description="An async copy.")
+    launch_ns: Value = Field(description="One kernel launch.")
+    record_ns: Value = Field(description="Recording an event.")
+    stream_wait_ns: Value = Field(description="Letting a stream wait for an event.")
+    host_wait_ns: Value = Field(description="From an event, or the end of a stream, to the lane that waited for it.")
+
+
+class RateTable(Sourced):
+    """A total rate by a number of threads: straight lines between the rows, constant after the last."""
+
+    by_threads: dict[int, Rate] = Field(min_length=1, description="Threads: GB/s, the first row for 1 thread.")
+
+    @model_validator(mode="after")
+    def _begins_at_one(self) -> Self:
+        if min(self.by_threads) != 1:
+            raise ValueError("the first row is for 1 thread")
+        return self
+
+    def bytes_per_second(self, threads: int) -> int:
+        """Return the total rate of `threads` threads in bytes a second."""
+        rows = sorted(self.by_threads.items())
+        index = bisect_right(rows, threads, key=lambda row: row[0])
+        threads_0, rate_0 = rows[index - 1]
+        if index == len(rows):
+            return rate_0
+        threads_1, rate_1 = rows[index]
+        return rate_0 + (threads - threads_0) * (rate_1 - rate_0) // (threads_1 - threads_0)
+
+
+class Host(BaseModel):
+    """The host's processor and pages."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+    copy_gb_per_s: RateTable = Field(description="Total rate of all host copies under way, by their number of threads.")
+    page_bytes: Value = Field(description="Bytes of a page.")
+    first_touch_ns: Value = Field(description="Time of the first touch of one page, by one thread.")
+
+
+class Engines(BaseModel):
+    """How the engines of the device take turns."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+    kernel: Curve = Field(description="Engine time of one pass of the increment kernel over so many bytes.")
+    duplex_ppm: Value = Field(description="Rate of a copy while another runs the opposite way, in millionths of its own rate.")
+    stream_change_ns: Value = Field(description="Gap on one engine between operations of different streams.")
+    handoff_ns: Value = Field(description="Gap within a stream from one engine to another.")
+    timed_event_ns: Value = Field(description="Time that a timed event takes in its stream, after its time was taken.")
+
+
+class Profile(BaseModel):
+    """A machine as the simulated device knows it."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+    name: str = Field(pattern=r"[a-z0-9][a-z0-9-]{0,62}", description="Name after `simulated:`.")
+    description: str = Field(description="The machine in words.")
+    source: str = Field(description="Where its figures come from, in one sentence.")
+    memory_bytes: Value = Field(description="Memory of the device.")
+    copy_engines: Literal[1, 2] = Field(description="One for both directions, or one each.")
+    link_gb_per_s: float = Field(gt=0, description="Nominal rate of the link in one direction, in GB/s.")
+    kinds: dict[str, Kind] = Field(description="Each kind of memory, `device` too.")
+    registered: Kind = Field(description="Pageable memory that was page-locked in place; `allocate` is what registering costs.")
+    staging: Staging = Field(description="Async copies from memory that no engine can reach.")
+    engines: Engines = Field(description="The engines.")
+    calls: Calls = Field(description="Calls of the host.")
+    host: Host = Field(description="The host.")
+
+
+def profile_names() -> list[str]:
+    """Return the names of the profiles that come with the package, sorted."""
+    folder = resources.files("runner.device.profiles")
+    return sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir() if entry.name.endswith(".yaml"))
+
+
+@lru_cache(maxsize=16)
+def load_profile(name_or_path: str) -> Profile:
+    """Read a profile by its name, or from a file whose path ends in `.yaml`.
+
+    Raises DeviceUnavailable naming the nearest profiles where there is none of that name, or what is wrong in the file.
+    """
+    label = f"simulated:{name_or_path}"
+    try:
+        # By way of JSON, since strict models take its lists for tuples, which they refuse from Python.
+        return Profile.model_validate_json(json.dumps(yaml.load(_text(name_or_path), Loader=_LOADER)))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise DeviceUnavailable(label, f"its profile is wrong at {where}: {first['msg']}", "correct the profile") from None
+    except (OSError, TypeError, ValueError, yaml.YAMLError) as error:
+        raise DeviceUnavailable(label, f"its profile cannot be read: {error}", "correct the file") from None
+
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def _text(name_or_path: str) -> str:
+    if name_or_path.endswith((".yaml", ".yml")):
+        return Path(name_or_path).read_text(encoding="utf-8")
+    names = profile_names()
+    if name_or_path not in names:
+        nearest = difflib.get_close_matches(name_or_path, names) or names
+        raise DeviceUnavailable(f"simulated:{name_or_path}", "there is no such profile", f"nearest: {', '.join(nearest)}")
+    return resources.files("runner.device.profiles").joinpath(f"{name_or_path}.yaml").read_text(encoding="utf-8")
+
+
+def _up(dividend: int, divisor: int) -> int:
+    return -(-dividend // divisor)
