@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Final
 
 from pydantic import BaseModel
@@ -94,45 +95,40 @@ def _identity_of(grid: Grid) -> Callable[[tuple[int, ...]], str]:
     spec = grid.spec
     positions = {axis.path[0]: position for position, axis in enumerate(grid.axes) if len(axis.path) == 1}
     templates = {template.field: template for template in grid.templates}
-    form = f"{spec.name}\n".replace("%", "%%")
-    varying: list[Callable[[tuple[int, ...]], str]] = []
+    form = f"{spec.name}\n"
+    varying: list[tuple[Callable[[tuple[int, ...]], Any], Mapping[Any, str]]] = []
     for field in spec.model.model_fields:
         if field in positions:
-            varying.append(_axis_text(spec, field, positions[field], grid))
+            values = grid.axes[positions[field]].values
+            varying.append((itemgetter(positions[field]), {i: _text(spec, field, value) for i, value in enumerate(values)}))
         elif field in templates:
-            varying.append(_template_text(spec, templates[field]))
-        form += "%s" if field in positions or field in templates else _text(spec, field, spec.fixed).replace("%", "%%")
+            varying.append((templates[field].key, _TemplateTexts(spec, templates[field])))
+        elif field in spec.fixed:
+            form += _text(spec, field, spec.fixed[field]).replace("%", "%%")
+        form += "%s" if field in positions or field in templates else ""
     sha256 = hashlib.sha256
 
     def identity(indices: tuple[int, ...]) -> str:
-        content = form % tuple([text(indices) for text in varying])
+        content = form % tuple([texts[key(indices)] for key, texts in varying])
         return f"c_{sha256(content.encode()).hexdigest()[:12]}"
 
     return identity
 
 
-def _axis_text(spec: ScenarioSpec, field: str, position: int, grid: Grid) -> Callable[[tuple[int, ...]], str]:
-    texts = tuple(_text(spec, field, {field: value}) for value in grid.axes[position].values)
-    return lambda indices: texts[indices[position]]
+class _TemplateTexts(dict[Any, str]):
+    """The texts of a field with axes inside it, by the key of its template, each made when it is first asked for."""
+
+    def __init__(self, spec: ScenarioSpec, template: Template) -> None:
+        super().__init__()
+        self._spec, self._template = spec, template
+
+    def __missing__(self, key: Any) -> str:
+        self[key] = _text(self._spec, self._template.field, self._template[key])
+        return self[key]
 
 
-def _template_text(spec: ScenarioSpec, template: Template) -> Callable[[tuple[int, ...]], str]:
-    texts: dict[tuple[int, ...], str] = {}
-
-    def text(indices: tuple[int, ...]) -> str:
-        key = template.key(indices)
-        if key not in texts:
-            texts[key] = _text(spec, template.field, {template.field: template.value(indices)})
-        return texts[key]
-
-    return text
-
-
-def _text(spec: ScenarioSpec, field: str, values: Mapping[str, Any]) -> str:
+def _text(spec: ScenarioSpec, field: str, value: Any) -> str:
     """Return `field=value` in JSON; nothing for a field at its default, so that a field added later renames no case."""
-    if field not in values:
-        return ""
-    value = values[field]
     if not spec.model.model_fields[field].is_required() and value == default_of(spec.model, field):
         return ""
     plain = value.model_dump(mode="json", exclude_defaults=True) if isinstance(value, BaseModel) else value

@@ -30,6 +30,8 @@ def parse_size(value: object) -> int:
     `value` is an integer (bytes) or text such as `32MiB` or `1.5 GB`; kB, MB, GB, TB are powers of 10, KiB … TiB powers of 2.
     Raises ValueError with a sentence that names the value and the fix.
     """
+    if type(value) is int and 1 <= value <= LARGEST_SIZE:
+        return value  # what a large grid asks of every case, a hundred thousand times
     if isinstance(value, int) and not isinstance(value, bool):
         return _in_range(value, str(value))
     if not isinstance(value, str):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pydantic import ValidationError
 
@@ -17,6 +18,9 @@ from runner.spec.fields import adapter_of, default_of, value_at
 from runner.spec.places import Document, Path, dotted
 from runner.spec.problems import translate
 from runner.spec.scenario import Axis, ScenarioSpec, replaced
+
+_Excluder = tuple[str, tuple[tuple[int, tuple[bool, ...]], ...]]
+"""A reason, and for each axis that it looks at, by position, whether each value meets the condition."""
 
 SHOWN_CASES: Final = 3
 """How many refused cases are shown at one field; the others are counted."""
@@ -30,8 +34,7 @@ class Refusal:
     field: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(NamedTuple):
     """One combination of a grid: the index and the value of each axis, its model or the refusal, and why it is excluded.
 
     An excluded point is not checked across its fields: its model may hold together what the kind would refuse.
@@ -62,18 +65,18 @@ class Grid:
         apart = len(self._group_of) == len(self.spec.groups)
         for combination in itertools.product(*(range(len(group[0].values)) for group in self.spec.groups)):
             indices = combination if apart else tuple([combination[number] for number in self._group_of])
-            yield self._point(indices, tuple([column[index] for column, index in zip(columns, indices, strict=True)]))
+            yield self._point(indices, tuple(map(operator.getitem, columns, indices)))
 
     def _point(self, indices: tuple[int, ...], values: tuple[Any, ...]) -> Point:
         raw = dict(self.spec.fixed)
         for position, name in self._flat:
             raw[name] = values[position]
-        excluded = next((because for because, test in self._excluders if test(indices)), "")
+        excluded = self._excluded(indices)
         at = ""
         try:
             for template in self.templates:
                 at = template.field
-                raw[at] = template.value(indices)
+                raw[at] = template[template.key(indices)]
             at = ""
             return Point(indices, values, self._build(raw), None, excluded)
         except ValidationError as error:
@@ -81,13 +84,22 @@ class Grid:
                 return Point(indices, values, self._unchecked(raw), None, excluded)
             return Point(indices, values, None, Refusal(error, at), "")
 
+    def _excluded(self, indices: tuple[int, ...]) -> str:
+        for because, tables in self._excluders:
+            for position, table in tables:
+                if not table[indices[position]]:
+                    break
+            else:
+                return because
+        return ""
+
     def _unchecked(self, raw: Mapping[str, Any]) -> Scenario:
         model = self.spec.model
         values = {name: raw[name] if name in raw else default_of(model, name) for name in model.model_fields}
         return model.model_construct(_fields_set=set(raw), **values)
 
-    def _excluder(self, exclusion: Exclusion) -> tuple[str, Callable[[tuple[int, ...]], bool]] | None:
-        """Turn an exclusion into a look-up by indices: each test is made once a value, not once a case."""
+    def _excluder(self, exclusion: Exclusion) -> _Excluder | None:
+        """Turn an exclusion into look-ups by index: each test is made once a value, not once a case."""
         tables: list[tuple[int, tuple[bool, ...]]] = []
         positions = {axis.name: position for position, axis in enumerate(self.axes)}
         for name, test in exclusion.tests.items():
@@ -95,41 +107,39 @@ class Grid:
                 tables.append((positions[name], tuple(test(value) for value in self.axes[positions[name]].values)))
             elif not test(self._fixed_value(name)):
                 return None
-        return exclusion.because, lambda indices: all(table[indices[position]] for position, table in tables)
+        return exclusion.because, tuple(tables)
 
     def _fixed_value(self, name: str) -> Any:
         field, _, inner = name.partition(".")
         if field in self.spec.templates:
-            first = tuple(0 for _ in self.axes)
-            whole = next(template for template in self.templates if template.field == field).value(first)
+            template = next(each for each in self.templates if each.field == field)
+            whole = template[template.key((0,) * len(self.axes))]
         else:
             whole = self.spec.fixed[field] if field in self.spec.fixed else default_of(self.spec.model, field)
         return value_at(whole, inner) if inner else whole
 
 
-class Template:
-    """A field with axes inside it: its value for given indices, read once for each combination."""
+class Template(dict[Any, Any]):
+    """A field with axes inside it: `key` of a point's indices → the field's value, read when it is first asked for.
+
+    Asking raises ValidationError where the field's own checks refuse the combination.
+    """
 
     def __init__(self, spec: ScenarioSpec, field: str, axes: tuple[Axis, ...]) -> None:
+        super().__init__()
         self.field = field
+        positions = [position for position, axis in enumerate(axes) if axis.path[0] == field]
+        self.key: Callable[[tuple[int, ...]], Any] = operator.itemgetter(*positions)
+        self._axes = tuple(axes[position] for position in positions)
         self._raw = spec.templates[field]
         self._adapter = adapter_of(spec.model, (field,))
-        self._axes = tuple((position, axis) for position, axis in enumerate(axes) if axis.path[0] == field)
-        self._read: dict[tuple[int, ...], Any] = {}
 
-    def key(self, indices: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the indices that its own axes have."""
-        return tuple([indices[position] for position, _ in self._axes])
-
-    def value(self, indices: tuple[int, ...]) -> Any:
-        """Return the field's value; raises ValidationError where the field's own checks refuse the combination."""
-        key = self.key(indices)
-        if key not in self._read:
-            raw = self._raw
-            for position, axis in self._axes:
-                raw = replaced(raw, axis.path[1:], axis.raw[indices[position]])
-            self._read[key] = self._adapter.validate_python(raw)
-        return self._read[key]
+    def __missing__(self, key: Any) -> Any:
+        raw = self._raw
+        for axis, index in zip(self._axes, key if len(self._axes) > 1 else (key,), strict=True):
+            raw = replaced(raw, axis.path[1:], axis.raw[index])
+        self[key] = self._adapter.validate_python(raw)
+        return self[key]
 
 
 class GridFaults:

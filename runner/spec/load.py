@@ -35,8 +35,8 @@ class LoadedExperiment:
     """A checked experiment and where it came from.
 
     `original` are the bytes of the file, `overrides` what `--set` changed, `spec_sha256` a hash of the content after that,
-    without comments and layout. `scenarios` and the expectations hold parsed values. `document` has the places for later problems; the
-    cases are not built yet, see `runner.expand`.
+    without comments and layout. `scenarios` and the expectations hold parsed values. `document` has the places for later
+    problems; the cases are not built yet, see `runner.expand`.
     """
 
     path: Path
