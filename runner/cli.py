@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from runner.flow import Watcher
 
 WORST_FIRST: Final = (130, 70, 3, 2, 4, 5, 0)
+CLOSED_PIPE: Final = 141
+"""What a shell gives for a command whose reader went away, as in `dmalab list | head`."""
 Result = TypeVar("Result")
 
 app = typer.Typer(
@@ -69,9 +71,6 @@ def main() -> None:
         app(prog_name="dmalab")
     except KeyboardInterrupt:
         sys.exit(130)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that closing the stream stays silent too
-        sys.exit(141)
 
 
 def guarded(verb: Callable[..., int]) -> Callable[..., None]:
@@ -88,7 +87,8 @@ def guarded(verb: Callable[..., int]) -> Callable[..., None]:
             say_error("interrupted")
             code = 130
         except BrokenPipeError:
-            raise
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that closing the stream stays silent too
+            code = CLOSED_PIPE
         except Exception as error:
             say_error(own_fault(error))
             code = 70

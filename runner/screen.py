@@ -62,12 +62,14 @@ class Grid:
 def opening_lines(loaded: LoadedExperiment, facts: DeviceFacts, note: str, total: int) -> list[str]:
     """Say what begins: on a simulated device that first, then the question and how many cases."""
     measure = loaded.experiment.measure
-    simulated = [f"SIMULATED: every number below is computed from the profile {facts.name}, none is measured on a GPU."]
+    profile = facts.name.removeprefix("simulated:")
+    simulated = [f"SIMULATED: every number below is computed from the profile {profile}, none is measured on a GPU."]
+    plays = f"{_count(measure.warmup, 'warm-up')} and {_count(measure.samples, 'sample')}"
     return [
         *(simulated if facts.kind == "simulated" else []),
         *([note] if note else []),
         f"{loaded.experiment.name}: {loaded.experiment.question}",
-        f"{_count(total, 'case')} on {facts.name}, {_count(measure.warmup, 'warm-up')} and {_count(measure.samples, 'sample')} each",
+        f"{_count(total, 'case')} on {facts.name}, each {plays}",
     ]
 
 
@@ -101,11 +103,13 @@ def rows_of(outcome: RunOutcome) -> list[Row]:
 
 
 def summary_grid(outcome: RunOutcome) -> Grid:
-    """Return the summary: a row a case with the axes that vary, the median and its interval, the rate and the speedup."""
+    """Return the summary: a row a case with the axes that vary, the median and its interval, the rate and the speedup.
+
+    A column without any value is left out, as are rows beyond MOST_ROWS.
+    """
     rows = rows_of(outcome)
     axes = varying_axes([result.case for result in outcome.results])
-    compared = outcome.loaded.experiment.baseline is not None
-    headers = ("scenario", *(_header(axis) for axis in axes), "median ms", "95 % interval", "GB/s")
+    headers = ("scenario", *(_header(axis) for axis in axes), "median ms", "95 % interval", "GB/s", "speedup", "status")
     drawn = []
     for row, result in zip(rows[:MOST_ROWS], outcome.results, strict=False):
         clock = f"{outcome.loaded.experiment.measure.clock or result.case.model.CLOCK}_ms"
@@ -116,13 +120,17 @@ def summary_grid(outcome: RunOutcome) -> Grid:
                 _digits(row.get(f"median_{clock}")),
                 _interval(row.get(f"ci_low_{clock}"), row.get(f"ci_high_{clock}")),
                 _digits(row.get("gb_per_s")),
-                *([_digits(row.get("speedup"))] if compared else []),
+                _digits(row.get("speedup")),
                 " ".join([result.status, *result.flags]),
             )
         )
+    kept = [place for place in range(len(headers)) if any(row[place] for row in drawn)]
     hidden = len(rows) - len(drawn)
-    note = f"... and {hidden:,} more in summary.csv" if hidden else ""
-    return Grid((*headers, *(["speedup"] if compared else []), "status"), tuple(drawn), note)
+    return Grid(
+        tuple(headers[place] for place in kept),
+        tuple(tuple(row[place] for place in kept) for row in drawn),
+        f"... and {hidden:,} more in summary.csv" if hidden else "",
+    )
 
 
 def speedup_sentence(rows: Sequence[Row], results: Sequence[CaseResult], baseline: str) -> str:
@@ -132,7 +140,7 @@ def speedup_sentence(rows: Sequence[Row], results: Sequence[CaseResult], baselin
         return f"No case can be compared with the baseline {baseline}."
     speedup, row, case = max(found, key=lambda each: each[0])
     mine = row["median_wall_ms"]
-    assert isinstance(mine, int | float), "a speedup stands on a median"
+    assert isinstance(mine, float), "a speedup stands on a median"
     name = " ".join([case.scenario, *([f"({', '.join(texts)})"] if (texts := _axis_texts(case)) else [])])
     low, high = row.get("ci_low_speedup"), row.get("ci_high_speedup")
     bounds = f" (interval {_digits(low)} to {_digits(high)})" if low is not None and high is not None else ""
@@ -230,7 +238,7 @@ def _digits(cell: Cell) -> str:
         return ""
     if abs(cell) >= 1000:
         return f"{cell:,.0f}"
-    written = f"{cell:.4g}"
+    written = f"{cell:#.4g}".rstrip(".")
     return f"{cell:.9f}".rstrip("0") if "e" in written else written
 
 

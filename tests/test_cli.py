@@ -1,0 +1,287 @@
+from __future__ import annotations
+
+import csv
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from runner import cli, flow
+from runner.errors import DeviceUnavailable, PlanError
+from runner.measure.result import CaseResult
+
+ROOT = Path(__file__).parents[1]
+SMALL = """\
+name: small
+question: Does it run?
+measure: {warmup: 1, samples: 3}
+baseline: loop
+scenarios:
+  loop: {kind: pipeline, schedule: serialized, buffer: pageable, total: 64KiB, chunk: 16KiB}
+  ring: {kind: pipeline, schedule: overlapped, total: 64KiB, chunk: [8KiB, 16KiB], streams: [1, 2]}
+"""
+FULL = "{name: full, question: q, scenarios: {a: {kind: transfer, direction: h2d, size: SIZE}}}\n"
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    path = tmp_path / "small.yaml"
+    path.write_text(SMALL)
+    return path
+
+
+def dmalab(*arguments: object) -> Result:
+    return CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
+
+
+def run(file: Path, *arguments: object) -> Result:
+    return dmalab("run", file, "--device", "simulated:test", "--out", file.parent / "out", *arguments)
+
+
+def rows(folder: Path) -> list[dict[str, str]]:
+    (path,) = folder.glob("out/*/2*/summary.csv")
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+# run
+
+
+def test_run_writes_a_row_a_case_and_says_where(small: Path, tmp_path: Path) -> None:
+    result = run(small)
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.startswith("SIMULATED: ")
+    assert "times as fast" in result.stdout
+    assert f"The tables are in {tmp_path}/out/small/" in result.stdout
+    assert result.stderr == ""
+    table = rows(tmp_path)
+    assert [row["scenario"] for row in table] == ["loop", "ring", "ring", "ring", "ring"]
+    assert {row["device_kind"] for row in table} == {"simulated"}
+    assert [row["samples"] for row in table] == ["3"] * 5
+    assert float(table[0]["speedup"]) == 1
+    assert all(float(row["gb_per_s"]) > 0 for row in table)
+
+
+def test_run_takes_overrides(small: Path, tmp_path: Path) -> None:
+    result = run(small, "--set", "measure.samples=2", "--set", "scenarios.ring.streams=[3]")
+    assert result.exit_code == 0, result.stderr
+    assert [row["streams"] for row in rows(tmp_path)] == ["1", "3", "3"]
+    assert {row["samples"] for row in rows(tmp_path)} == {"2"}
+
+
+def test_several_files_run_one_after_another(small: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.yaml"
+    other.write_text(SMALL.replace("small", "other"))
+    result = dmalab("run", small, other, "--device", "simulated:test", "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.stderr
+    assert {folder.name for folder in (tmp_path / "out").iterdir()} == {"small", "other"}
+
+
+def test_all_problems_of_all_files_and_nothing_runs(small: Path, tmp_path: Path) -> None:
+    bad, worse = tmp_path / "bad.yaml", tmp_path / "worse.yaml"
+    bad.write_text(SMALL.replace("chunk: 16KiB", "chnk: 16KiB").replace("samples: 3", "samples: 1e6"))
+    worse.write_text("- 1\n")
+    result = dmalab("run", small, bad, worse, "--device", "simulated:test", "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert "chnk" in result.stderr
+    assert "1e6" in result.stderr
+    assert "worse.yaml:1:1" in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_fault_that_only_the_grid_shows_stops_the_other_files_too(small: Path, tmp_path: Path) -> None:
+    large = tmp_path / "large.yaml"
+    large.write_text(SMALL.replace("[8KiB, 16KiB]", "[8KiB, 128KiB]"))
+    result = dmalab("run", small, large, "--device", "simulated:test", "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "large.yaml:7:" in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_grid_above_max_cases_is_refused(small: Path) -> None:
+    result = run(small, "--max-cases", 4)
+    assert result.exit_code == 2
+    assert "5 cases" in result.stderr
+
+
+def test_a_missing_device_is_one_sentence_and_3(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise DeviceUnavailable("cuda", "no driver", "install one")
+
+    monkeypatch.setattr(flow, "run_experiment", refuse)
+    result = run(small)
+    assert (result.exit_code, result.stderr) == (3, "device cuda cannot be used: no driver; install one\n")
+
+
+def test_more_memory_than_there_is_skips_that_case_alone(tmp_path: Path) -> None:
+    path = tmp_path / "full.yaml"
+    path.write_text(FULL.replace("SIZE", "[1MiB, 1024TiB]"))
+    result = run(path)
+    assert result.exit_code == 4
+    assert [row["status"] for row in rows(tmp_path)] == ["ok", "skipped"]
+    assert "1 case skipped: " in result.stdout
+
+
+def test_no_case_that_could_run_is_3(tmp_path: Path) -> None:
+    path = tmp_path / "full.yaml"
+    path.write_text(FULL.replace("SIZE", "1024TiB"))
+    assert run(path).exit_code == 3
+
+
+def test_a_missed_expectation_is_5(small: Path) -> None:
+    side = "{scenario: loop}"
+    small.write_text(
+        SMALL
+        + f"expect:\n  - {{claim: faster than itself, of: {side}, against: {side}, metric: wall_ms, ratio: {{below: 0.5}}}}\n"
+    )
+    result = run(small)
+    assert result.exit_code == 5
+    assert "refuted: faster than itself" in result.stdout
+
+
+@pytest.mark.parametrize(("codes", "exit_code"), [([0, 5], 5), ([5, 4], 4), ([4, 3, 5], 3), ([0, 0], 0), ([5, 130, 3], 130)])
+def test_the_worst_of_several_codes_is_told(
+    small: Path, monkeypatch: pytest.MonkeyPatch, codes: list[int], exit_code: int
+) -> None:
+    class Outcome:
+        def __init__(self, code: int) -> None:
+            self.exit_code = code
+
+    left = iter(codes)
+    monkeypatch.setattr(flow, "run_experiment", lambda *_, **__: Outcome(next(left)))
+    assert dmalab("run", *[small] * len(codes)).exit_code == exit_code
+    assert list(left) == ([3] if 130 in codes else []), "nothing runs after an interrupt"
+
+
+def test_an_interrupt_keeps_what_was_measured(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = flow.play_cases
+
+    def interrupted(*arguments: Any) -> Any:
+        for count, result in enumerate(real(*arguments)):
+            if count == 2:
+                raise KeyboardInterrupt
+            yield result
+
+    monkeypatch.setattr(flow, "play_cases", interrupted)
+    assert run(small).exit_code == 130
+    assert [row["status"] for row in rows(tmp_path)] == ["ok", "ok", "not_run", "not_run", "not_run"]
+
+
+# Our own faults
+
+
+def test_an_unforeseen_error_is_one_sentence(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> list[CaseResult]:
+        return [{}["lost"]]
+
+    monkeypatch.setattr(flow, "play_cases", fail)
+    monkeypatch.delenv("DMALAB_TRACEBACK", raising=False)
+    result = run(small)
+    assert result.exit_code == 70
+    assert len(result.stderr.splitlines()) == 1
+    assert "KeyError ('lost') in runner" in result.stderr
+    assert "report" in result.stderr
+    monkeypatch.setenv("DMALAB_TRACEBACK", "1")
+    assert "Traceback (most recent call last)" in run(small).stderr
+
+
+def test_a_plan_that_contradicts_itself_is_70(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise PlanError("lane 0 races")
+
+    monkeypatch.setattr(flow, "run_experiment", refuse)
+    assert run(small).exit_code == 70
+
+
+# plan, validate, list
+
+
+def test_plan_says_what_would_happen_and_writes_nothing(small: Path, tmp_path: Path) -> None:
+    result = dmalab("plan", small)
+    assert result.exit_code == 0, result.stderr
+    assert "loop: 1 case; the first would take 65,536 bytes" in result.stdout
+    assert "5 cases, 0 of them excluded; 20 plays with warm-ups" in result.stdout
+    assert "estimated time: " in result.stdout
+    assert "memory at the peak: " in result.stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["small.yaml"]
+
+
+def test_plan_tells_why_cases_are_excluded(small: Path) -> None:
+    small.write_text(SMALL[:-2] + ", exclude: [{because: too many, where: {streams: 2}}]}\n")
+    result = dmalab("plan", small)
+    assert "2 cases excluded: too many" in result.stdout
+    assert "5 cases, 2 of them excluded" in result.stdout
+
+
+def test_plan_shows_the_first_cases_and_counts_the_rest(small: Path) -> None:
+    result = dmalab("plan", small, "--set", f"scenarios.ring.streams={list(range(1, 33))}")
+    assert "... and 53 more" in result.stdout
+    assert result.stdout.count("c_") == 12
+
+
+def test_validate_counts_cases(small: Path) -> None:
+    result = dmalab("validate", small, "overlap")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.splitlines()[0] == f"{small}: all well, 5 cases"
+    assert "overlap.yaml: all well, 17 cases" in result.stdout
+
+
+def test_validate_names_the_nearest_experiment() -> None:
+    result = dmalab("validate", "overlapp")
+    assert result.exit_code == 2
+    assert "overlap" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("topic", "words"),
+    [
+        ("experiments", ["bandwidth", "overlap", "serialized pageable loop"]),
+        ("profiles", ["h200", "rtx-4090", "test"]),
+        ("kinds", ["transfer", "pipeline", "pinned", "pageable", "chunk"]),
+    ],
+)
+def test_list_lists_one_topic_or_all(topic: str, words: list[str]) -> None:
+    for result in (dmalab("list", topic), dmalab("list")):
+        assert result.exit_code == 0
+        assert [word for word in words if word not in result.stdout] == []
+
+
+# Use
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["run"], ["fly"], ["list", "nothing"], ["run", "x", "--max-cases", "0"], ["plan", "a", "b"]]
+)
+def test_wrong_use_is_2(arguments: list[str]) -> None:
+    result = dmalab(*arguments)
+    assert result.exit_code == 2
+    assert "Traceback" not in result.stdout + result.stderr
+
+
+def test_both_names_of_the_command_work() -> None:
+    for command in (["-m", "runner"], ["-c", "from runner.cli import main; main()"]):
+        result = subprocess.run([sys.executable, *command, "--version"], cwd=ROOT, capture_output=True, text=True, check=True)
+        assert result.stdout.startswith("dmalab ")
+
+
+def test_a_closed_pipe_makes_no_noise(small: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "runner", "plan", str(small)]
+    result = subprocess.run(command, cwd=ROOT, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(write)
+    assert (result.returncode, result.stderr) == (128 + signal.SIGPIPE, "")
+
+
+def test_a_terminal_without_signs_gets_question_marks(small: Path) -> None:
+    small.write_text(SMALL.replace("Does it run?", "Läuft es in µs?"), encoding="utf-8")
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "runner", "plan", str(small)]
+    result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+    assert "L?uft es in ?s?" in result.stdout

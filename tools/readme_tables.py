@@ -1,0 +1,111 @@
+"""Writes the tables of README.md from the published runs in results/reference/; `make tables` calls it.
+
+A block between `<!-- table: NAME -->` and `<!-- end -->` is replaced by what TABLES[NAME] makes of that run's summary.csv.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+README: Final = ROOT / "README.md"
+REFERENCE: Final = ROOT / "results" / "reference" / "nvidia-h200"
+MIB: Final = 2**20
+
+Row = dict[str, str]
+_BLOCK: Final = re.compile(r"(<!-- table: (?P<name>[a-z]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def main() -> int:
+    """Rewrite README.md where a table differs; return the exit code."""
+    try:
+        old = README.read_text(encoding="utf-8")
+        new = with_tables(old, REFERENCE)
+    except (OSError, ValueError, KeyError) as error:
+        print(f"The tables of the README could not be made: {error}", file=sys.stderr)
+        return 3
+    if new != old:
+        README.write_text(new, encoding="utf-8")
+    print("README.md has new tables." if new != old else "The tables of README.md are up to date.")
+    return 0
+
+
+def with_tables(text: str, reference: Path) -> str:
+    """Return `text` with every block filled from the run of its name in `reference`.
+
+    Raises OSError where there is no such run, ValueError where it lacks a case, KeyError for a block of an unknown name.
+    """
+
+    def filled(block: re.Match[str]) -> str:
+        rows = read_summary(reference / block["name"] / "summary.csv")
+        return block[1] + "\n" + "\n".join(TABLES[block["name"]](rows)) + "\n\n" + block[3]
+
+    return _BLOCK.sub(filled, text)
+
+
+def read_summary(path: Path) -> list[Row]:
+    """Return the rows of a summary.csv as text."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def bandwidth(rows: Sequence[Row]) -> list[str]:
+    """Return GB/s of both kinds of memory in both directions, a row a size."""
+    series = [(buffer, direction) for direction in ("h2d", "d2h") for buffer in ("pageable", "pinned")]
+    cells = {(int(row["size_bytes"]), row["buffer"], row["direction"]): row["gb_per_s"] for row in rows}
+    sizes = sorted({size for size, _, _ in cells})
+    head = ["GB/s", *(f"{buffer} {direction}" for buffer, direction in series)]
+    body = [[f"{size // MIB} MiB", *(f"{float(cells[size, *one]):.2f}" for one in series)] for size in sizes]
+    return [f"{_where(rows)}: one copy, timed by CUDA events, median of {rows[0]['samples']}.", "", *_table(head, body)]
+
+
+def overlap(rows: Sequence[Row]) -> list[str]:
+    """Return the loop, the example's ring and the best ring, with their speedups."""
+    good = [row for row in rows if row["status"] == "ok"]
+    loop = _only(good, lambda row: row["scenario"] == "serialized")
+    rings = [row for row in good if row["scenario"] == "overlapped"]
+    example = _only(rings, lambda row: (int(row["chunk_bytes"]), row["streams"]) == (32 * MIB, "3"))
+    best = min(rings, key=lambda row: float(row["median_wall_ms"]))
+    named = [("serialized pageable loop", loop), ("ring of pinned slots", example), ("best ring of pinned slots", best)]
+    head = ["pipeline", "chunk", "streams", "ms", "speedup"]
+    body = [
+        [
+            name,
+            f"{int(row['chunk_bytes']) // MIB} MiB",
+            row["streams"],
+            f"{float(row['median_wall_ms']):.1f}",
+            f"{float(row['speedup']):.2f}x",
+        ]
+        for name, row in named
+    ]
+    total = int(loop["total_bytes"]) // MIB
+    return [f"{_where(rows)}: {total} MiB there and back, wall time, median of {loop['samples']}.", "", *_table(head, body)]
+
+
+TABLES: Final[dict[str, Callable[[Sequence[Row]], list[str]]]] = {"bandwidth": bandwidth, "overlap": overlap}
+
+
+def _where(rows: Sequence[Row]) -> str:
+    (device,) = {row["device"] for row in rows}
+    return f"{device}, {'measured' if rows[0]['device_kind'] == 'cuda' else 'SIMULATED'}"
+
+
+def _only(rows: Sequence[Row], wanted: Callable[[Row], bool]) -> Row:
+    found = [row for row in rows if wanted(row)]
+    if len(found) != 1:
+        raise ValueError(f"{len(found)} cases where the table needs one")
+    return found[0]
+
+
+def _table(head: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:
+    lines = ["| " + " | ".join(row) + " |" for row in (head, *body)]
+    return [lines[0], "|" + " --- |" + " ---: |" * (len(head) - 1), *lines[1:]]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
