@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from runner.memory import DEVICE
 from runner.plan import (
     Alloc,
+    Barrier,
     Buffer,
     Copy,
     Direction,
@@ -23,6 +25,7 @@ from runner.plan import (
     Plan,
     Record,
     Stream,
+    StreamWait,
 )
 
 DATA = 1
@@ -154,3 +157,63 @@ def serialized(chunks: int, chunk: int) -> Plan:
     lane.append(Mark(1))
     expects = [Expect(1, 0, total, DATA, 0, 1)]
     return plan_of(buffers, [lane], data=[0], poison=[1], in_lanes=[2, 3], expects=expects)
+
+
+def per_engine(chunks: int, chunk: int, slots: int) -> Plan:
+    """Data pinned already, one stream an engine, ordered by stream waits alone; buffer 0 input, 1 output, then device slots.
+
+    Event 3i is the upload of chunk i, 3i + 1 its kernel, 3i + 2 its download.
+    """
+    buffers = [Buffer("input", "pinned", chunks * chunk), Buffer("output", "pinned", chunks * chunk)]
+    buffers += [Buffer(f"device {n}", DEVICE, chunk) for n in range(slots)]
+    lane: list[Operation] = [Mark(0)]
+    for index in range(chunks):
+        device, at, event = 2 + index % slots, index * chunk, 3 * index
+        if index >= slots:
+            lane.append(StreamWait(0, 3 * (index - slots) + 2))
+        lane += [Copy(0, "h2d", device, 0, 0, at, chunk), Record(0, event)]
+        lane += [StreamWait(1, event), Launch(1, device, 0, chunk), Record(1, event + 1)]
+        lane += [StreamWait(2, event + 1), Copy(2, "d2h", 1, at, device, 0, chunk), Record(2, event + 2)]
+    lane += [Drain(2), Mark(1)]
+    expects = [Expect(1, 0, chunks * chunk, DATA, 0, 1)]
+    return plan_of(buffers, [lane], data=[0], poison=range(1, 2 + slots), streams=3, events=3 * chunks, expects=expects)
+
+
+def two_lanes(chunk: int, memory: str = "pinned") -> Plan:
+    """Two lanes, each taking its half of the input through a slot of its own; a barrier before the last mark."""
+    buffers = [Buffer("input", "pageable", 2 * chunk), Buffer("output", "pageable", 2 * chunk)]
+    buffers += [Buffer(f"stager {n}", memory, chunk) for n in range(2)] + [Buffer(f"device {n}", DEVICE, chunk) for n in range(2)]
+    lanes: list[list[Operation]] = []
+    for number in range(2):
+        stager, device, at = 2 + number, 4 + number, number * chunk
+        lane: list[Operation] = [Barrier(), HostCopy(stager, 0, 0, at, chunk), Copy(number, "h2d", device, 0, stager, 0, chunk)]
+        lane += [Launch(number, device, 0, chunk), Copy(number, "d2h", stager, 0, device, 0, chunk), Record(number, number)]
+        lane += [HostWait(number), HostCopy(1, at, stager, 0, chunk), Barrier()]
+        lanes.append(lane)
+    lanes[0].insert(1, Mark(0))
+    lanes[0].append(Mark(1))
+    expects = [Expect(1, 0, 2 * chunk, DATA, 0, 1)]
+    return plan_of(buffers, lanes, data=[0], poison=range(1, 6), streams=2, events=2, expects=expects)
+
+
+def without(plan: Plan, *indices: int, lane: int = 0) -> Plan:
+    """Return the Plan without some operations of a lane."""
+    kept = tuple(operation for index, operation in enumerate(plan.lanes[lane]) if index not in indices)
+    return replace(plan, lanes=(*plan.lanes[:lane], kept, *plan.lanes[lane + 1 :]))
+
+
+def changed(plan: Plan, index: int, **fields: object) -> Plan:
+    """Return the Plan with other fields in one operation of lane 0."""
+    lane = list(plan.lanes[0])
+    lane[index] = replace(lane[index], **fields)
+    return replace(plan, lanes=(tuple(lane), *plan.lanes[1:]))
+
+
+def indices_of(plan: Plan, *kinds: type, lane: int = 0) -> list[int]:
+    """Return where operations of these types stand in a lane."""
+    return [index for index, operation in enumerate(plan.lanes[lane]) if isinstance(operation, kinds)]
+
+
+def alloc_and_free(buffer: int) -> tuple[Operation, ...]:
+    """Return the two operations that take and give back a buffer."""
+    return Alloc(buffer), Free(buffer)
