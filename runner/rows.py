@@ -104,7 +104,10 @@ def text(cell: Cell) -> str:
         return ""
     if isinstance(cell, bool):
         return "true" if cell else "false"
-    line = "".join(" " if unicodedata.category(letter) == "Cc" else letter for letter in str(cell)).strip()
+    line = str(cell)
+    if not line.isprintable():
+        line = "".join(" " if unicodedata.category(letter) == "Cc" else letter for letter in line)
+    line = line.strip()
     return f"'{line}" if line.startswith(_FORMULA_STARTS) else line
 
 
@@ -136,10 +139,9 @@ def _spreads(result: CaseResult) -> dict[str, Spread]:
 def _statistics(spreads: Mapping[str, Spread]) -> dict[str, Cell]:
     cells: dict[str, Cell] = {}
     for name, of in spreads.items():
-        numbers = asdict(of)
-        numbers["min"] = numbers.pop("minimum")
-        del numbers["count"]
-        cells |= {f"{statistic}_{name}": value for statistic, value in numbers.items()}
+        cells[f"median_{name}"], cells[f"min_{name}"] = of.median, of.minimum
+        cells[f"p05_{name}"], cells[f"p95_{name}"] = of.p05, of.p95
+        cells[f"ci_low_{name}"], cells[f"ci_high_{name}"] = of.ci_low, of.ci_high
     return cells
 
 

@@ -83,9 +83,8 @@ def case_line(result: CaseResult, done: int, total: int, seconds_left: float) ->
     return f"[{done}/{total}] {name}: {said}{left}"
 
 
-def closing_lines(outcome: RunOutcome) -> list[str]:
-    """Say what came out: the speedup, the verdicts, what went wrong, and where the files are."""
-    rows = rows_of(outcome)
+def closing_lines(outcome: RunOutcome, rows: Sequence[Row]) -> list[str]:
+    """Say what came out: the speedup, the verdicts, what went wrong, and where the files are; `rows` are of `rows_of`."""
     baseline = outcome.loaded.experiment.baseline
     return [
         *([speedup_sentence(rows, outcome.results, baseline)] if baseline else []),
@@ -102,12 +101,11 @@ def rows_of(outcome: RunOutcome) -> list[Row]:
     return summary_rows(run, outcome.results)
 
 
-def summary_grid(outcome: RunOutcome) -> Grid:
+def summary_grid(outcome: RunOutcome, rows: Sequence[Row]) -> Grid:
     """Return the summary: a row a case with the axes that vary, the median and its interval, the rate and the speedup.
 
-    A column without any value is left out, as are rows beyond MOST_ROWS.
+    `rows` are of `rows_of`. A column without any value is left out, as are rows beyond MOST_ROWS.
     """
-    rows = rows_of(outcome)
     axes = varying_axes([result.case for result in outcome.results])
     headers = ("scenario", *(_header(axis) for axis in axes), "median ms", "95 % interval", "GB/s", "speedup", "status")
     drawn = []

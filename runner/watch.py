@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from runner.device.contract import DeviceFacts
 from runner.flow import RunOutcome
 from runner.measure.result import CaseResult
-from runner.screen import case_line, closing_lines, opening_lines, summary_grid
+from runner.screen import case_line, closing_lines, opening_lines, rows_of, summary_grid
 from runner.spec.load import LoadedExperiment
 from runner.units import format_seconds
 
@@ -40,7 +40,8 @@ class LineWatcher:
 
     def finished(self, outcome: RunOutcome) -> None:
         """Show the summary and what came out."""
-        self._lines(["", *summary_grid(outcome).lines(), "", *closing_lines(outcome)])
+        rows = rows_of(outcome)
+        self._lines(["", *summary_grid(outcome, rows).lines(), "", *closing_lines(outcome, rows)])
 
     def _lines(self, lines: list[str]) -> None:
         for line in lines:
@@ -74,8 +75,9 @@ class TerminalWatcher:
     def finished(self, outcome: RunOutcome) -> None:
         """Take the bar away and show the summary and what came out."""
         self.progress.stop()
-        self.show(summary_grid(outcome).drawn())
-        for line in closing_lines(outcome):
+        rows = rows_of(outcome)
+        self.show(summary_grid(outcome, rows).drawn())
+        for line in closing_lines(outcome, rows):
             self.show(line)
 
 

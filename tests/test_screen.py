@@ -10,7 +10,7 @@ from rich.progress import Progress
 from runner.device.contract import DeviceFacts
 from runner.flow import RunOutcome
 from runner.measure.result import CaseResult
-from runner.screen import Grid, case_line, closing_lines, opening_lines, summary_grid, trouble_lines, varying_axes
+from runner.screen import Grid, case_line, closing_lines, opening_lines, rows_of, summary_grid, trouble_lines, varying_axes
 from runner.spec.load import LoadedExperiment, load_experiment
 from runner.verdicts import Verdict
 from runner.watch import LineWatcher, TerminalWatcher, bar_columns
@@ -38,6 +38,14 @@ def outcome(
     return RunOutcome(loaded, Path("results/demo/x"), "r_x", facts, results, verdicts, 0)
 
 
+def closing(of: RunOutcome) -> list[str]:
+    return closing_lines(of, rows_of(of))
+
+
+def summary(of: RunOutcome) -> Grid:
+    return summary_grid(of, rows_of(of))
+
+
 def ring(time: float, chunk: int, streams: int) -> CaseResult:
     return ok(case(pipeline(chunk=chunk, streams=streams), "ring", chunk=chunk, streams=streams), time)
 
@@ -51,28 +59,28 @@ def test_a_simulated_run_says_so_first(loaded: LoadedExperiment) -> None:
 
 def test_speedup_is_one_sentence_about_the_best_case(loaded: LoadedExperiment) -> None:
     results = [ok(case(LOOP, "serialized"), 175.0), ring(120.0, MIB, 2), ring(100.0, 2 * MIB, 3)]
-    sentence = closing_lines(outcome(loaded, *results))[0]
+    sentence = closing(outcome(loaded, *results))[0]
     assert sentence == "ring (chunk 2MiB, streams 3) is the best: 100 ms against 175 ms of serialized, 1.75 times as fast."
 
 
 def test_a_difference_within_the_intervals_is_none(loaded: LoadedExperiment) -> None:
     loop = ok(case(LOOP, "serialized"), *(100.0 + n for n in range(10)))
     other = ok(case(pipeline(), "ring"), *(98.0 + n for n in range(10)))
-    sentence = closing_lines(outcome(loaded, loop, other))[0]
+    sentence = closing(outcome(loaded, loop, other))[0]
     assert sentence.startswith(
         "No difference is seen between the best case, ring, and serialized: 1.02 times as fast (interval 0.9"
     )
 
 
 def test_a_loss_is_called_a_loss(loaded: LoadedExperiment) -> None:
-    sentence = closing_lines(outcome(loaded, ok(case(LOOP, "serialized"), 50.0), ring(100.0, MIB, 2)))[0]
+    sentence = closing(outcome(loaded, ok(case(LOOP, "serialized"), 50.0), ring(100.0, MIB, 2)))[0]
     assert "still slower" in sentence
     assert "0.50 times as fast" in sentence
 
 
 def test_nothing_to_compare_says_so(loaded: LoadedExperiment) -> None:
     failed = CaseResult(case(LOOP, "serialized"), "failed", "out of memory")
-    lines = closing_lines(outcome(loaded, failed, ring(100.0, MIB, 2)))
+    lines = closing(outcome(loaded, failed, ring(100.0, MIB, 2)))
     assert lines[0] == "No case can be compared with the baseline serialized."
     assert lines[1] == "1 case failed: out of memory"
     assert lines[-1].startswith("The tables are in results/demo/x/")
@@ -80,13 +88,13 @@ def test_nothing_to_compare_says_so(loaded: LoadedExperiment) -> None:
 
 def test_verdicts_are_told(loaded: LoadedExperiment) -> None:
     verdict = Verdict("A ring wins", "refuted", 1.1, None, None, "at most 0.8", "wall_ms 11 against 10")
-    lines = closing_lines(outcome(loaded, ring(1.0, MIB, 2), verdicts=(verdict,)))
+    lines = closing(outcome(loaded, ring(1.0, MIB, 2), verdicts=(verdict,)))
     assert "refuted: A ring wins (wall_ms 11 against 10)" in lines
 
 
 def test_summary_shows_the_axes_that_vary(loaded: LoadedExperiment) -> None:
     results = [ok(case(LOOP, "serialized"), 8.0), ring(4.0, MIB, 2), ring(2.0, 2 * MIB, 2)]
-    grid = summary_grid(outcome(loaded, *results))
+    grid = summary(outcome(loaded, *results))
     assert grid.headers == ("scenario", "chunk", "median ms", "GB/s", "speedup", "status")
     assert grid.rows[2] == ("ring", "2MiB", "2.000", "2.097", "4.000", "ok")
     assert [row[1] for row in grid.rows] == ["1MiB", "1MiB", "2MiB"]
@@ -94,7 +102,7 @@ def test_summary_shows_the_axes_that_vary(loaded: LoadedExperiment) -> None:
 
 def test_a_long_summary_is_cut_with_a_note(loaded: LoadedExperiment) -> None:
     results = [ring(float(n), MIB, n) for n in range(1, 100)]
-    grid = summary_grid(outcome(loaded, *results))
+    grid = summary(outcome(loaded, *results))
     assert len(grid.rows) == 40
     assert grid.lines()[-1] == "... and 59 more in summary.csv"
 
