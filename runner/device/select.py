@@ -41,6 +41,17 @@ def open_device(text: str) -> Opened:
     raise InputError(f"{text!r} is not a device; allowed: {ALLOWED}")
 
 
+def open_twin(text: str) -> Device:
+    """Open the simulated device that stands for the one called `text`: itself where it is simulated, a simulated H200 elsewhere.
+
+    Raises as `open_device` does; a real device is never touched.
+    """
+    simulated = _SIMULATED.fullmatch(text)
+    if simulated is None and text != "auto" and not _CUDA.fullmatch(text):
+        raise InputError(f"{text!r} is not a device; allowed: {ALLOWED}")
+    return _open_simulated((simulated[1] if simulated else None) or DEFAULT_PROFILE)
+
+
 def _open_any() -> Opened:
     try:
         return Opened(_open_cuda(0))

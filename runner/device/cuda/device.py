@@ -8,6 +8,7 @@ from runner.device.contract import DeviceFacts
 from runner.device.cuda.data import DataWorkers
 from runner.device.cuda.driver import abandon
 from runner.device.cuda.facts import read_facts
+from runner.device.cuda.kernels import Kernels
 from runner.device.cuda.memory import HostPool
 from runner.device.cuda.opening import open_context
 from runner.device.cuda.session import CudaSession
@@ -24,7 +25,8 @@ class CudaDevice:
 
     def __init__(self, ordinal: int = 0) -> None:
         opened = open_context(ordinal)
-        self._context, self._kernels, self._nvcc = opened.context, opened.kernels, opened.nvcc
+        self._context, self._nvcc = opened.context, opened.nvcc
+        self._kernels: Kernels | None = opened.kernels
         self._pool = HostPool()
         self._workers = DataWorkers(self._context)
         self._sessions: list[CudaSession] = []
@@ -44,13 +46,13 @@ class CudaDevice:
     def open(self, plan: Plan) -> CudaSession:
         """Allocate and bind a Plan; raises CaseFailed with the figures where memory is refused."""
         self._context.require_usable()
+        assert self._kernels is not None, "an open context has its kernels"
         session = CudaSession(self._context, self._kernels, self._pool, self._workers, plan, self._sessions_remove)
         self._sessions.append(session)
         return session
 
     def close(self) -> None:
         """Close what is open, free what is kept, and give the context back; safe to call twice."""
-        atexit.unregister(self.close)
         if self._context.closed or not self._context.of_this_process:
             return
         for session in list(self._sessions):
@@ -62,8 +64,10 @@ class CudaDevice:
             self._pool.clear()
         self._workers.close()
         # The module is unloaded with its last reference, which must go while its context is current.
-        del self._kernels
+        self._kernels = None
         self._context.close()
+        # Only now: a Ctrl-C that came before leaves the rest to the end of the process.
+        atexit.unregister(self.close)
 
     def _sessions_remove(self, session: CudaSession) -> None:
         if session in self._sessions:

@@ -1,0 +1,264 @@
+"""A stand-in for pycuda.driver and cuda.bindings.driver: every call is recorded, data really move, streams do their work at once.
+
+It is as strict as the driver where a mistake would be ours: freeing twice, copying through freed memory and leaving a context on
+the stack all fail.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from runner.device.cuda.data import DataWorkers
+from runner.device.cuda.driver import CudaContext
+from runner.device.cuda.kernels import Kernels
+from runner.device.cuda.memory import HostPool
+from runner.device.cuda.session import CudaSession
+from runner.plan import Plan
+
+TOTAL_BYTES = 1 << 30
+
+
+class Error(Exception):
+    """PyCUDA's base error."""
+
+
+class LogicError(Error):
+    pass
+
+
+class MemoryError_(Error):
+    pass
+
+
+class Allocation:
+    """Device or page-locked memory; `free` may be called once."""
+
+    def __init__(self, driver: StandIn, sort: str, size: int) -> None:
+        self.driver, self.sort, self.size = driver, sort, size
+        self.data = np.zeros(size, dtype=np.uint8)
+        self.address = int(self.data.ctypes.data)
+        driver.ranges[self.address] = (size, sort)
+
+    def __int__(self) -> int:
+        return self.address
+
+    def get_device_pointer(self) -> int:
+        return self.address
+
+    def free(self) -> None:
+        self.driver.say(f"free {self.sort}")
+        del self.driver.ranges[self.address]
+
+
+class HostArray(np.ndarray):
+    """An array that keeps the allocation as its base, as PyCUDA's do."""
+
+    allocation: Allocation
+
+    @property
+    def base(self) -> Any:
+        return self.allocation
+
+
+class StandIn:
+    """`pycuda.driver` as far as the runner uses it; `log` holds the calls, `fail` maps a call to the error it raises."""
+
+    Error, LogicError, MemoryError = Error, LogicError, MemoryError_
+    event_flags = SimpleNamespace(DEFAULT=0, DISABLE_TIMING=2)
+    host_alloc_flags = SimpleNamespace(DEVICEMAP=2)
+
+    def __init__(self) -> None:
+        self.log: list[str] = []
+        self.fail: dict[str, Error] = {}
+        self.ranges: dict[int, tuple[int, str]] = {}
+        self.stack: list[object] = []
+        self.pinned_is_really = "pinned"
+        self.clock_ms = 0.0
+        self.Device = lambda ordinal: SimpleNamespace(retain_primary_context=self.retain)
+        self.Context = SimpleNamespace(pop=self.pop)
+        self.Stream = lambda flags: Stream(self, flags)
+        self.Event = lambda flags: Event(self, flags)
+
+    def say(self, call: str) -> None:
+        self.log.append(call)
+        if call in self.fail:
+            raise self.fail[call]
+
+    def retain(self) -> Any:
+        return SimpleNamespace(
+            push=lambda: self.stack.append(threading.get_ident()),
+            detach=lambda: self.say("detach"),
+            synchronize=lambda: self.say("synchronize context"),
+        )
+
+    def pop(self) -> None:
+        self.stack.remove(threading.get_ident())
+
+    def mem_get_info(self) -> tuple[int, int]:
+        held = sum(size for size, sort in self.ranges.values() if sort == "device")
+        return TOTAL_BYTES - held, TOTAL_BYTES
+
+    def mem_alloc(self, size: int) -> Allocation:
+        self.say("allocate device")
+        if size > self.mem_get_info()[0]:
+            raise MemoryError_("cuMemAlloc failed: out of memory")
+        return Allocation(self, "device", size)
+
+    def pagelocked_empty(self, size: int, dtype: Any, mem_flags: int = 0) -> HostArray:
+        self.say("allocate pinned")
+        allocation = Allocation(self, self.pinned_is_really, size * np.dtype(dtype).itemsize)
+        array = allocation.data.view(dtype).view(HostArray)
+        array.allocation = allocation
+        return array
+
+    def memcpy_htod_async(self, address: int, view: Any, stream: Any) -> None:
+        self.say("copy h2d")
+        self.move(address, view.ctypes.data, len(view), device=address)
+
+    def memcpy_dtoh_async(self, view: Any, address: int, stream: Any) -> None:
+        self.say("copy d2h")
+        self.move(view.ctypes.data, address, len(view), device=address)
+
+    def memcpy_htod(self, address: int, view: Any) -> None:
+        self.say("plain copy h2d")
+        self.move(address, view.ctypes.data, len(view), device=address)
+
+    def memcpy_dtoh(self, view: Any, address: int) -> None:
+        self.say("plain copy d2h")
+        self.move(view.ctypes.data, address, len(view), device=address)
+
+    def move(self, dst: int, src: int, size: int, device: int) -> None:
+        if self.sort_of(device, size) != "device":
+            raise LogicError("cuMemcpy failed: invalid argument")
+        ctypes.memmove(dst, src, size)
+
+    def sort_of(self, address: int, size: int = 1) -> str:
+        for begin, (length, sort) in self.ranges.items():
+            if begin <= address and address + size <= begin + length:
+                return sort
+        return "unknown"
+
+
+class Stream:
+    handle = 0
+
+    def __init__(self, driver: StandIn, flags: int) -> None:
+        self.driver, self.flags = driver, flags
+
+    def synchronize(self) -> None:
+        self.driver.say("wait stream")
+
+    def wait_for_event(self, event: Event) -> None:
+        self.driver.say("stream waits")
+
+
+class Event:
+    def __init__(self, driver: StandIn, flags: int) -> None:
+        self.driver, self.flags, self.at = driver, flags, 0.0
+
+    def record(self, stream: Stream | None) -> None:
+        self.driver.say("record")
+        self.driver.clock_ms += 1.5
+        self.at = self.driver.clock_ms
+
+    def synchronize(self) -> None:
+        self.driver.say("wait event")
+
+    def time_since(self, other: Event) -> float:
+        return self.at - other.at
+
+
+class Raw:
+    """`cuda.bindings.driver` as far as the runner uses it."""
+
+    CUpointer_attribute = SimpleNamespace(CU_POINTER_ATTRIBUTE_MEMORY_TYPE=1, CU_POINTER_ATTRIBUTE_IS_MANAGED=2)
+
+    def __init__(self, driver: StandIn) -> None:
+        self.driver = driver
+
+    def cuPointerGetAttribute(self, attribute: int, address: int) -> tuple[int, int | None]:
+        types = {"pinned": 1, "device": 2}
+        sort = self.driver.sort_of(address)
+        if sort not in types:
+            return 1, None
+        return 0, types[sort] if attribute == 1 else 0
+
+    def cuGetErrorString(self, status: int) -> tuple[int, bytes]:
+        return 0, b"invalid argument"
+
+    def cuMemHostRegister(self, address: int, size: int, flags: int) -> tuple[int]:
+        self.driver.say("register")
+        return (0,)
+
+    def cuMemHostUnregister(self, address: int) -> tuple[int]:
+        self.driver.say("unregister")
+        return (0,)
+
+    def cuEventCreate(self, flags: int) -> tuple[int, Event]:
+        return 0, Event(self.driver, flags)
+
+    def cuEventRecord(self, event: Event, stream: int) -> tuple[int]:
+        event.record(None)
+        return (0,)
+
+    def cuEventSynchronize(self, event: Event) -> tuple[int]:
+        event.synchronize()
+        return (0,)
+
+    def cuEventElapsedTime(self, begin: Event, end: Event) -> tuple[int, float]:
+        return 0, end.time_since(begin)
+
+    def cuStreamWaitEvent(self, stream: int, event: Event, flags: int) -> tuple[int]:
+        self.driver.say("null stream waits" if stream == 0 else "stream waits")
+        return (0,)
+
+    def cuEventDestroy(self, event: Event) -> tuple[int]:
+        self.driver.say("destroy event")
+        return (0,)
+
+
+class Module:
+    """A loaded module whose `increment` really adds 1 to the words it is launched on."""
+
+    def __init__(self, driver: StandIn) -> None:
+        self.driver = driver
+
+    def get_function(self, name: str) -> Any:
+        return SimpleNamespace(_launch_kernel=getattr(self, name))
+
+    def increment(self, grid: Any, block: Any, packed: bytes, shared: int, stream: Any) -> None:
+        self.driver.say("launch increment")
+        address, words = struct.unpack("=QQ", packed)
+        if self.driver.sort_of(address, 4 * words) != "device":
+            raise LogicError("cuLaunchKernel failed: an illegal memory access was encountered")
+        data = np.ctypeslib.as_array((ctypes.c_uint32 * words).from_address(address))
+        data += np.uint32(1)
+
+    def gate(self, grid: Any, block: Any, packed: bytes, shared: int, stream: Any) -> None:
+        self.driver.say("launch gate")
+
+
+class Bench:
+    """A context, kernels, pool and workers on a stand-in driver, and sessions opened on them."""
+
+    def __init__(self, pool_bytes: int = 1 << 24) -> None:
+        self.driver = StandIn()
+        self.context = CudaContext(self.driver, Raw(self.driver), 0)
+        self.kernels = Kernels(Module(self.driver), 4)
+        self.pool = HostPool(pool_bytes)
+        self.workers = DataWorkers(self.context, scratch_bytes=4096)
+        self.closed: list[CudaSession] = []
+
+    def open(self, plan: Plan) -> CudaSession:
+        return CudaSession(self.context, self.kernels, self.pool, self.workers, plan, self.closed.append)
+
+    def close(self) -> None:
+        self.pool.clear()
+        self.workers.close()
+        self.context.close()
