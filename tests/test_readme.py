@@ -1,0 +1,66 @@
+"""The README's YAML loads, its commands exist, and its tables are those of the published runs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from runner import cli
+from runner.expand import expand
+from runner.spec.load import load_experiment
+from tools.readme_tables import README, REFERENCE, ROOT, TABLES, bandwidth, read_summary, with_tables
+
+TEXT = README.read_text(encoding="utf-8")
+BLOCK = re.compile(r"<!-- table: ([a-z]+) -->\n(.*?)<!-- end -->", re.DOTALL)
+
+
+def test_the_yaml_of_the_readme_loads(tmp_path: Path) -> None:
+    (block,) = re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)
+    path = tmp_path / "readme.yaml"
+    path.write_text(block, encoding="utf-8")
+    cases = list(expand(load_experiment(path)))
+    assert len(cases) == 17
+    assert sum(bool(case.excluded) for case in cases) == 1
+
+
+def test_every_make_target_that_the_readme_names_exists() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    named = set(re.findall(r"(?:`|\$ )make ([a-z-]+)", TEXT))
+    assert {"run", "test", "plan"} <= named
+    assert [target for target in sorted(named) if not re.search(rf"^{target}:", makefile, re.MULTILINE)] == []
+
+
+def test_every_table_has_its_block() -> None:
+    assert [name for name, _ in BLOCK.findall(TEXT)] == list(TABLES)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_are_those_of_the_published_runs(name: str) -> None:
+    (found,) = [content for block, content in BLOCK.findall(TEXT) if block == name]
+    published = REFERENCE / name / "summary.csv"
+    expected = f"\n{chr(10).join(TABLES[name](read_summary(published)))}\n\n" if published.exists() else ""
+    assert found == expected, "make tables writes them"
+
+
+def test_tables_are_made_from_runs_of_the_two_experiments(tmp_path: Path) -> None:
+    for name in TABLES:
+        result = CliRunner().invoke(cli.app, ["run", name, "--device", "simulated:rtx-4090", "--out", str(tmp_path / "out")])
+        assert result.exit_code == 0, result.stderr
+        (folder,) = (tmp_path / "out" / name).glob("2*")
+        folder.rename(tmp_path / name)
+    filled = with_tables(TEXT, tmp_path)
+    assert "| 256 MiB | 12.36 | 23.62 | 3.61 | 23.85 |" in filled, "the public example's own figures"
+    assert re.search(r"\| ring of pinned slots \| 32 MiB \| 3 \| [0-9.]+ \| [0-9.]+x \|", filled)
+    assert "simulated:rtx-4090, SIMULATED" in filled
+    assert with_tables(filled, tmp_path) == filled, "a second time changes nothing"
+
+
+def test_a_missing_run_or_case_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        with_tables(TEXT, tmp_path)
+    one = {"size_bytes": "1048576", "buffer": "pinned", "direction": "h2d", "gb_per_s": "1", "samples": "3", "device": "x"}
+    with pytest.raises(KeyError):
+        bandwidth([one | {"device_kind": "cuda"}])
