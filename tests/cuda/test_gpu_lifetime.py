@@ -1,4 +1,4 @@
-"""Nothing leaks, a failure leaves the device usable or says that it is lost, and a process ends by its own code, without a banner."""
+"""Nothing leaks, a failure leaves the device usable or says that it is lost, and a process ends by its own code, quietly."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 
 import numpy as np
 import pytest
@@ -384,3 +385,23 @@ def test_streams_are_of_the_kind_asked_for(bench: Bench, kind: str, flags: int) 
     assert session._of is not None
     assert session._of.streams[0].flags == flags
     session.close()
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_streams_and_events_die_with_the_session_and_not_by_the_garbage_collector(bench: Bench, fails: bool) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        session = bench.open(round_trip())
+        assert session._of is not None
+        watched = [weakref.ref(session._of.streams[0]), *(weakref.ref(event) for event in session._of.events._events)]
+        if fails:
+            bench.driver.fail["copy d2h"] = LogicError("cuMemcpyDtoHAsync failed: unknown error")
+            with pytest.raises(CaseFailed):
+                session.play(0)
+        else:
+            session.play(0)
+        session.close()
+        assert [reference() for reference in watched] == [None, None, None]
+    finally:
+        gc.enable()

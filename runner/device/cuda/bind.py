@@ -73,7 +73,7 @@ class Resources:
     kernels: Kernels
     memory: SessionMemory
     workers: DataWorkers
-    streams: tuple[Any, ...]
+    streams: list[Any]
     events: Events
     gates: Gates
     barrier: ThreadBarrier | None

@@ -125,7 +125,7 @@ class CudaSession:
             kernels=kernels,
             memory=self._memory,
             workers=self._workers,
-            streams=tuple(make_stream(context.cuda, stream) for stream in plan.streams),
+            streams=[make_stream(context.cuda, stream) for stream in plan.streams],
             events=Events(context, plan),
             gates=Gates(context, kernels, plan.gates),
             barrier=self._barrier,
@@ -157,14 +157,19 @@ class CudaSession:
             self._context.synchronize()
 
     def _forget(self, of: Resources | None) -> None:
-        """Drop every ready call, then streams, events and threads: PyCUDA destroys them while the context is still current."""
+        """Drop every ready call, then streams, events and threads.
+
+        PyCUDA destroys a stream or event with its last reference, and only in the thread that has its context; so the lists are
+        emptied here, and nothing is left for the garbage collector, which runs in any thread.
+        """
         bounds = (self._prepare, *self._lanes, self._teardown)
         if self._context.lost:
-            abandon((of, [bound.calls.copy() for bound in bounds]))
+            abandon((of and of.streams.copy(), [bound.calls.copy() for bound in bounds]))
         for bound in bounds:
             bound.calls.clear()
         if of is None:
             return
+        of.streams.clear()
         of.events.close()
         of.gates.close()
         if of.copiers is not None:
@@ -184,7 +189,8 @@ class CudaSession:
         self._context.check_lost()
         if not isinstance(error, self._context.cuda.Error):
             return error
-        return _caused(CaseFailed(f"{error} in operation {index} of {part}, {operations[index]}"), error)
+        # Its traceback is the timed loop, which says nothing and would keep the failed call's stream alive.
+        return _caused(CaseFailed(f"{error} in operation {index} of {part}, {operations[index]}"), error.with_traceback(None))
 
     def _resources(self) -> Resources:
         if self._of is None:
