@@ -16,6 +16,7 @@ Exceptions take the values of their domain and write their own sentence: the pla
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -52,7 +53,8 @@ class Problem:
     def sentence(self) -> str:
         """Return `file:line:column: path: message; allowed; hint` in one line."""
         place = self.file + (f":{self.line}:{self.column}" if self.line else "")
-        parts = [self.message if not self.value or self.value in self.message else f"{self.message}, got {self.value}"]
+        told = not self.value or re.search(rf"(?<!\w){re.escape(self.value)}(?!\w)", self.message)
+        parts = [self.message if told else f"{self.message}, got {self.value}"]
         if self.allowed:
             parts.append(f"allowed: {self.allowed}")
         if self.hint:

@@ -82,7 +82,7 @@ def _expand(loaded: LoadedExperiment) -> Iterator[Case]:
         problems += faults.problems()
         if not to_run:
             loc = ("scenarios", spec.name, "exclude")
-            problems.append(loaded.document.problem(loc, "every case of this scenario is excluded"))
+            problems.append(loaded.document.problem(loc, "every case of this scenario is excluded", at_key=True))
     if problems:
         raise SpecError(problems)
 

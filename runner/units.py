@@ -35,7 +35,7 @@ def parse_size(value: object) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
         return _in_range(value, str(value))
     if not isinstance(value, str):
-        raise ValueError(f"{value!r} is not a size")
+        raise ValueError(f"{value} is not a size" if isinstance(value, float) else "a size is expected")
     match = _SIZE.fullmatch(value)
     if match is None:
         raise ValueError(f"{value!r} is not a size{_fix_of_form(value)}")

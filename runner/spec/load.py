@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from runner.errors import Problem, SpecError
 from runner.scenarios import SCENARIOS
 from runner.spec.conditions import read_value
-from runner.spec.experiment import Expectation, Experiment, Selection
+from runner.spec.experiment import Experiment, Selection
 from runner.spec.fields import has_field
 from runner.spec.grid import faults_of
 from runner.spec.nodes import read_document
@@ -61,14 +61,18 @@ def load_experiment(path: str | Path, overrides: Sequence[str] = ()) -> LoadedEx
     problems += faults
     scenarios, faults = _read_scenarios(document)
     problems += faults
-    expectations, faults = _check_references(document, experiment, scenarios)
-    problems += faults
+    selections, faults = _read_selections(document, scenarios)
+    problems += _check_baseline(document) + faults
     if problems or experiment is None:
         for spec in scenarios:
             problems += faults_of(document, spec, _CHECKED_BESIDE)
         raise SpecError(sorted(problems, key=_by_place))
-    digest = hashlib.sha256(json.dumps(document.content, ensure_ascii=True).encode()).hexdigest()
-    experiment = experiment.model_copy(update={"expect": expectations})
+    expect = tuple(
+        each.model_copy(update={side: selections[index, side] for side in ("of", "against")})
+        for index, each in enumerate(experiment.expect)
+    )
+    digest = hashlib.sha256(json.dumps(document.content).encode()).hexdigest()
+    experiment = experiment.model_copy(update={"expect": expect})
     return LoadedExperiment(found, source.original, tuple(overrides), digest, experiment, tuple(scenarios), document)
 
 
@@ -134,46 +138,49 @@ def _mappings(document: Document) -> dict[str, dict[str, Any]]:
     return {name: raw for name, raw in scenarios.items() if isinstance(raw, dict)} if isinstance(scenarios, dict) else {}
 
 
-def _check_references(
-    document: Document, experiment: Experiment | None, scenarios: Sequence[ScenarioSpec]
-) -> tuple[tuple[Expectation, ...], list[Problem]]:
-    """Check that baseline and expectations name scenarios and fields that exist; return the expectations with parsed values."""
-    names = tuple(_mappings(document))
+def _check_baseline(document: Document) -> list[Problem]:
+    baseline, names = document.content.get("baseline"), tuple(_mappings(document))
+    if not isinstance(baseline, str) or not names or baseline in names:
+        return []
+    message, allowed = "there is no such scenario", ", ".join(names)
+    return [document.problem(("baseline",), message, allowed=allowed, hint=guess(baseline, names))]
+
+
+def _read_selections(
+    document: Document, scenarios: Sequence[ScenarioSpec]
+) -> tuple[dict[tuple[int, str], Selection], list[Problem]]:
+    """Read the selections of every expectation, by index and `of` or `against`; values are as the scenario's model has them."""
+    selections: dict[tuple[int, str], Selection] = {}
     problems: list[Problem] = []
-    baseline = document.content.get("baseline")
-    if isinstance(baseline, str) and baseline not in names:
-        hint = guess(baseline, names)
-        problems.append(document.problem(("baseline",), "there is no such scenario", allowed=", ".join(names), hint=hint))
-    expectations: list[Expectation] = []
-    for index, expectation in enumerate(experiment.expect if experiment else ()):
-        parsed: dict[str, Selection] = {}
+    expect = document.content.get("expect")
+    for index, entry in enumerate(expect if isinstance(expect, list) else ()):
         for side in ("of", "against"):
-            parsed[side], faults = _read_selection(document, index, side, getattr(expectation, side), names, scenarios)
-            problems += faults
-        expectations.append(expectation.model_copy(update=parsed))
-    return tuple(expectations), problems
+            raw = entry.get(side) if isinstance(entry, dict) else None
+            if isinstance(raw, dict) and isinstance(raw.get("scenario"), str):
+                selections[index, side], faults = _read_selection(document, ("expect", index, side), raw, scenarios)
+                problems += faults
+    return selections, problems
 
 
 def _read_selection(
-    document: Document, index: int, side: str, selection: Selection, names: Sequence[str], scenarios: Sequence[ScenarioSpec]
+    document: Document, loc: tuple[str | int, ...], raw: dict[str, Any], scenarios: Sequence[ScenarioSpec]
 ) -> tuple[Selection, list[Problem]]:
-    loc = ("expect", index, side)
-    if selection.scenario not in names:
-        hint = guess(selection.scenario, names)
-        fault = document.problem((*loc, "scenario"), "there is no such scenario", allowed=", ".join(names), hint=hint)
-        return selection, [fault]
-    spec = next((each for each in scenarios if each.name == selection.scenario), None)
-    if spec is None:
-        return selection, []
-    values: dict[str, Any] = {}
+    names = tuple(_mappings(document))
     problems: list[Problem] = []
-    for name, raw in selection.fields().items():
-        if has_field(spec.model, tuple(name.split("."))):
-            values[name], faults = read_value(document, (*loc, name), spec.model, name, raw)
-            problems += faults
-        else:
-            problems.append(unknown_key(document, (*loc, name), tuple(spec.model.model_fields)))
-    return Selection(scenario=selection.scenario, **values), problems
+    if raw["scenario"] not in names:
+        at, allowed, hint = (*loc, "scenario"), ", ".join(names), guess(raw["scenario"], names)
+        problems.append(document.problem(at, "there is no such scenario", allowed=allowed, hint=hint))
+    values: dict[str, Any] = {}
+    for spec in scenarios:
+        for name, value in raw.items() if spec.name == raw["scenario"] else ():
+            if name == "scenario":
+                continue
+            if has_field(spec.model, tuple(name.split("."))):
+                values[name], faults = read_value(document, (*loc, name), spec.model, name, value)
+                problems += faults
+            else:
+                problems.append(unknown_key(document, (*loc, name), tuple(spec.model.model_fields)))
+    return Selection(scenario=raw["scenario"], **values), problems
 
 
 def _by_place(problem: Problem) -> tuple[bool, int, int]:

@@ -56,7 +56,11 @@ class _Loader(yaml.SafeLoader):
         if self.depth > DEEPEST:
             raise _Refused(f"the document is nested deeper than {DEEPEST} levels", event.start_mark)
         if getattr(event, "tag", None) is not None:
-            raise _Refused(f"the tag {_shorten(event.tag)} is not allowed", event.start_mark, "leave it out; put text in quotes")
+            raise _Refused(
+                f"the tag {_shorten(event.tag.replace('tag:yaml.org,2002:', '!!'))} is not allowed",
+                event.start_mark,
+                "leave it out; put text in quotes",
+            )
         node = super().compose_node(parent, index)
         self.depth -= 1
         return node

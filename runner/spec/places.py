@@ -46,12 +46,19 @@ class Document:
         return path
 
     def problem(
-        self, loc: Iterable[str | int], message: str, *, at_key: bool = False, allowed: str = "", hint: str = ""
+        self,
+        loc: Iterable[str | int],
+        message: str,
+        *,
+        at_key: bool = False,
+        told: bool = True,
+        allowed: str = "",
+        hint: str = "",
     ) -> Problem:
-        """Make a Problem at the value (or the key) at `loc`, with the text that the file has there."""
+        """Make a Problem at the value (or the key) at `loc`; a value is `told` with the text that the file has there."""
         path = self.path_of(loc)
         place = self.keys[path] if at_key and path in self.keys else self.values.get(path, Place(self.file))
-        shown = "" if at_key else place.text
+        shown = "" if at_key or not told else place.text
         return Problem(place.file, message, place.line, place.column, dotted(path), shown, allowed, hint)
 
 

@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 from runner.errors import Problem
 from runner.spec.fields import keys_at
 from runner.spec.places import Document, Path, Place, nearest
-from runner.spec.scalars import boolean_fix, number_fix
+from runner.spec.scalars import boolean_fix, is_plain_number, number_fix
 
 _OTHER_WORDS: Final = {
     "htod": "h2d",
@@ -69,7 +69,8 @@ def _translate(details: ErrorDetails, document: Document, base: Path, model: typ
         loc = (*loc, context["field"])
     place = document.values.get(document.path_of(loc), Place(document.file))
     message, allowed, hint = _words(kind, context, details, place.text)
-    return document.problem(loc, message, allowed=allowed, hint=hint)
+    told = kind in _TYPES or kind == "size" or place.text not in ("a list", "a mapping")
+    return document.problem(loc, message, told=told, allowed=allowed, hint=hint)
 
 
 def unknown_key(document: Document, loc: Path, known: Sequence[str]) -> Problem:
@@ -82,7 +83,10 @@ def unknown_key(document: Document, loc: Path, known: Sequence[str]) -> Problem:
 def _words(kind: str, context: Mapping[str, Any], details: ErrorDetails, text: str) -> tuple[str, str, str]:
     """Return message, allowed and hint of one error."""
     if "message" in context:
-        return str(context["message"]), str(context.get("allowed", "")), str(context.get("hint", "") or _size_fix(kind, text))
+        hint = context.get("hint", "")
+        if kind == "size" and not (text.startswith('"') or is_plain_number(text)):
+            hint = hint or number_fix(text)
+        return str(context["message"]), str(context.get("allowed", "")), str(hint)
     if kind == "literal_error":
         allowed = [word.strip("'") for word in re.split(r", | or ", str(context["expected"]))]
         return "not one of the allowed words", ", ".join(allowed), guess(text.strip('"'), allowed)
@@ -117,10 +121,6 @@ def _nothing(text: str) -> str:
     return ""
 
 
-def _size_fix(kind: str, text: str) -> str:
-    return _number(text) if kind == "size" and "e" in text.lower() else ""
-
-
 _TYPES: Final[dict[str, tuple[str, Callable[[str], str]]]] = {
     "int_type": ("a whole number is expected", _whole),
     "int_parsing": ("a whole number is expected", _whole),
@@ -146,7 +146,7 @@ _LIMITS: Final = {
     "multiple_of": ("not a multiple of {}", "multiple_of"),
     "string_too_short": ("too short: at least {} characters", "min_length"),
     "string_too_long": ("too long: at most {} characters", "max_length"),
-    "too_short": ("empty or too short: at least {}", "min_length"),
-    "too_long": ("too long: at most {}", "max_length"),
+    "too_short": ("too few: at least {}", "min_length"),
+    "too_long": ("too many: at most {}", "max_length"),
     "string_pattern_mismatch": ("does not have the form {}", "pattern"),
 }

@@ -37,12 +37,17 @@ def read_plain(text: str) -> Scalar:
     return text
 
 
+def is_plain_number(text: str) -> bool:
+    """Tell whether a text is a number as it stands."""
+    return bool(_INTEGER.fullmatch(text) or _DECIMAL.fullmatch(text))
+
+
 def number_fix(text: str) -> str:
     """Say how to write as a number what looks like one, such as `write 1000000` for `1e6`; empty where it does not."""
     stripped = text.strip()
     if len(stripped) > MOST_DIGITS:
         return ""
-    if _INTEGER.fullmatch(stripped) or _DECIMAL.fullmatch(stripped):
+    if is_plain_number(stripped):
         return f"write {stripped} without quotes"
     if _EXPONENT.fullmatch(stripped):
         return f"write {_plain(Decimal(stripped))}"

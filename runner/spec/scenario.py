@@ -116,7 +116,7 @@ class _Reader:
                 if has_field(self.model, path):
                     self._axis(path, values)
             self.templates[key] = value
-            self._check_template(key, value, [path for path, values in inner if values])
+            self._check_template(key, value, [path for path, _ in inner])
         else:
             parsed, ok = self._parse((key,), value, (*self._base, key))
             if ok:
@@ -126,7 +126,9 @@ class _Reader:
         loc: Path = (*self._base, *path)
         name = ".".join(path)
         if not raw:
-            self.problems.append(self.document.problem(loc, f"the axis {name} is empty", hint="give it at least one value"))
+            self.problems.append(
+                self.document.problem(loc, f"the axis {name} is empty", at_key=True, hint="give it at least one value")
+            )
             return
         values: list[Any] = []
         first_at: dict[tuple[type, Any], int] = {}
@@ -146,7 +148,7 @@ class _Reader:
         """Check a field that has axes inside it, with the first value of each, for all that is not in an axis."""
         first = value
         for path in paths:
-            first = replaced(first, path[1:], _get(value, path[1:])[0])
+            first = replaced(first, path[1:], next(iter(_get(value, path[1:])), None))
         try:
             adapter_of(self.model, (key,)).validate_python(first)
         except ValidationError as error:
@@ -177,7 +179,7 @@ class _Reader:
             axes: list[Axis] = []
             for place, name in enumerate(names):
                 at: Path = (*loc, index, place)
-                if name not in by_name:
+                if not isinstance(name, str) or name not in by_name:
                     hint = guess(str(name), tuple(by_name))
                     self.problems.append(self.document.problem(at, "not an axis", allowed=", ".join(by_name), hint=hint))
                 elif name in group_of or by_name[name] in axes:
@@ -187,10 +189,10 @@ class _Reader:
             if len({len(axis.raw) for axis in axes}) > 1:
                 lengths = ", ".join(f"{axis.name} has {len(axis.raw)}" for axis in axes)
                 message = f"axes that move together have the same number of values: {lengths}"
-                self.problems.append(self.document.problem((*loc, index), message))
+                self.problems.append(self.document.problem((*loc, index), message, told=False))
             group_of |= {axis.name: tuple(axes) for axis in axes}
         groups = [group_of.get(axis.name, (axis,)) for axis in self.axes]
-        return tuple(dict.fromkeys(groups))
+        return tuple({group[0].name: group for group in groups}.values())
 
     def _excludes(self, raw: Any) -> tuple[Exclusion, ...]:
         loc: Path = (*self._base, "exclude")

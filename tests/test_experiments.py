@@ -1,0 +1,62 @@
+"""Loads every experiment of the repository, and holds the two of the public example to what that example measured."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from runner.expand import expand
+from runner.spec.load import list_experiments, load_experiment
+
+FOLDER = Path(__file__).parents[1] / "experiments"
+FILES = sorted(FOLDER.rglob("*.yaml"))
+MIB = 2**20
+
+
+def test_there_are_experiments() -> None:
+    assert {"bandwidth.yaml", "overlap.yaml"} <= {path.name for path in FILES}
+
+
+@pytest.mark.parametrize("path", FILES, ids=[path.relative_to(FOLDER).as_posix() for path in FILES])
+def test_every_experiment_is_sound_and_its_plans_can_be_written(path: Path) -> None:
+    loaded = load_experiment(path)
+    assert loaded.experiment.name == path.stem
+    assert path.relative_to(FOLDER).with_suffix("").as_posix() in list_experiments()
+    for case in expand(loaded):
+        assert case.model.describe()
+        if not case.excluded:
+            assert case.model.plan().lanes
+
+
+def test_bandwidth_is_exactly_the_twenty_cells() -> None:
+    loaded = load_experiment(FOLDER / "bandwidth.yaml")
+    sizes = [size * MIB for size in (1, 4, 16, 64, 256)]
+    cells = [tuple(case.axes.values()) for case in expand(loaded) if not case.excluded]
+    assert cells == list(itertools.product(("pageable", "pinned"), ("h2d", "d2h"), sizes))
+    assert (loaded.experiment.measure.warmup, loaded.experiment.measure.samples, loaded.experiment.measure.clock) == (
+        3,
+        10,
+        "event",
+    )
+
+
+def test_overlap_has_the_loop_and_the_ring_of_the_example() -> None:
+    loaded = load_experiment(FOLDER / "overlap.yaml")
+    cases = list(expand(loaded))
+    loops = [case.model.columns() for case in cases if case.scenario == "serialized"]
+    assert [(cells["buffer"], cells["schedule"], cells["allocate"], cells["chunk_bytes"]) for cells in loops] == [
+        ("pageable", "serialized", "per_chunk", 32 * MIB)
+    ]
+    rings = [case for case in cases if case.scenario == "overlapped"]
+    assert [tuple(case.axes.values()) for case in rings] == list(
+        itertools.product((MIB, 4 * MIB, 16 * MIB, 32 * MIB), (1, 2, 3, 4))
+    )
+    for case in rings:
+        cells = case.model.columns()
+        assert (cells["buffer"], cells["staging"], cells["total_bytes"]) == ("pinned", "copy", 256 * MIB)
+    (expectation,) = loaded.experiment.expect
+    chosen = [case for case in cases if expectation.of.selects(case.scenario, case.model)]
+    assert [tuple(case.axes.values()) for case in chosen] == [(32 * MIB, 3)]
+    assert loaded.experiment.baseline == expectation.against.scenario == "serialized"

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from runner.units import LARGEST_SIZE, UNITS, format_seconds, format_size, parse_size
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        (1, 1),
+        (LARGEST_SIZE, LARGEST_SIZE),
+        ("1B", 1),
+        ("4.1MB", 4_100_000),
+        ("8.2MB", 8_200_000),
+        ("16.9GB", 16_900_000_000),
+        ("1.5GiB", 1_610_612_736),
+        ("32 MiB", 33_554_432),
+        ("32MB", 32_000_000),
+        ("0.5KiB", 512),
+        ("0.25MiB", 262_144),
+        ("1024TiB", LARGEST_SIZE),
+    ],
+)
+def test_sizes_are_exact(text: object, size: int) -> None:
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "MiB",
+        "32",
+        "-1MiB",
+        "+1MiB",
+        "1,5GiB",
+        "32-64MiB",
+        "32MiB, 64MiB",
+        "32MiB/s",
+        "1.2.3GiB",
+        "32 MiB x",
+        " 32MiB",
+        "32MiB\n",
+        "32  MiB",
+        "032MiB",
+        ".5MiB",
+        "5.MiB",
+        "1e3MiB",
+        "0x10MiB",
+        "1_000B",
+        "32M",
+        "32Mi",
+        "32 MiBs",
+        "32 MiByte",
+        "32mib",
+        "32MIB",
+        "32Mb",
+        "32mb",
+        "32Mbit",
+        "32kb",
+        "32KB",
+        "32EiB",
+        "0.1KiB",
+        "1.9B",
+        "0B",
+        "0.0MiB",
+        "1024.1TiB",
+        "9999999TiB",
+        "9" * 40 + "B",
+        "３２MiB",
+        0,
+        -1,
+        LARGEST_SIZE + 1,
+        1.0,
+        True,
+        None,
+        [1],
+        float("nan"),
+    ],
+)
+def test_anything_else_is_refused_with_a_sentence(text: object) -> None:
+    with pytest.raises(ValueError, match=r"size|unit|bytes|byte"):
+        parse_size(text)
+
+
+@given(st.integers(1, LARGEST_SIZE))
+@example(2**30)
+@example(10**12)
+@example(LARGEST_SIZE)
+def test_a_written_size_reads_back(size: int) -> None:
+    assert parse_size(format_size(size)) == size
+
+
+@given(st.integers(1, 10**6), st.sampled_from(sorted(UNITS)))
+def test_whole_numbers_of_a_unit_read_exactly(number: int, unit: str) -> None:
+    size = number * UNITS[unit]
+    if size <= LARGEST_SIZE:
+        assert parse_size(f"{number}{unit}") == parse_size(f"{number} {unit}") == parse_size(size) == size
+
+
+@given(st.text(max_size=30))
+def test_no_text_raises_anything_but_a_value_error(text: str) -> None:
+    try:
+        size = parse_size(text)
+    except ValueError:
+        return
+    assert 1 <= size <= LARGEST_SIZE
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [(1, "1B"), (4097, "4097B"), (1024, "1KiB"), (1536, "1.5KiB"), (2**25, "32MiB"), (25_000_000, "25MB"), (2**50, "1024TiB")],
+)
+def test_sizes_are_written_as_people_do(size: int, text: str) -> None:
+    assert format_size(size) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(4.2e-6, "4.2 µs"), (0.0971, "97.1 ms"), (12.34, "12.3 s"), (200, "3 min 20 s"), (7500, "2 h 5 min"), (0, "0.0 µs")],
+)
+def test_durations_are_short(seconds: float, text: str) -> None:
+    assert format_seconds(seconds) == text
