@@ -7,7 +7,7 @@ from runner.device.simulated.contents import in_words
 from runner.device.simulated.memory import Memory
 from runner.device.simulated.play import Play, bind
 from runner.device.simulated.profile import Profile
-from runner.errors import CaseFailed
+from runner.errors import CaseFailed, DmalabError
 from runner.plan import Plan
 
 
@@ -15,6 +15,7 @@ class SimulatedDevice:
     """A device of `runner.device.contract` made of a profile; every play of a Plan gives the same Trace."""
 
     deterministic = True
+    lost = False
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
@@ -53,14 +54,18 @@ class SimulatedSession:
         self.memory.apply(plan.setup, 0)
         self.bound = bind(plan)
         self.sample = 0
+        self.failed = False
 
     def play(self, sample: int) -> Trace:
-        """Play the Plan once; times are in ns of simulated time from the start of the lanes."""
+        """Play the Plan once; times are in ns of simulated time from the start of the lanes. Raises CaseFailed."""
         memory = self._memory()
-        self.sample = sample
+        if self.failed:
+            raise CaseFailed("an earlier play of this case failed, so no other can be trusted")
+        self.sample, self.failed = sample, True
         memory.apply(self.plan.prepare, sample)
         play = Play(self.profile, self.plan, memory, self.bound)
         play.run()
+        self.failed = False
         return Trace(
             host_ns=tuple(play.marks),
             event_ns=play.event_times(),
@@ -84,10 +89,10 @@ class SimulatedSession:
     def close(self) -> None:
         """Free everything; safe to call twice and after a failure."""
         if self.memory is not None:
-            memory, self.memory = self.memory, None
-            memory.apply(self.plan.teardown, 0)
+            self.memory.apply(self.plan.teardown, self.sample)
+            self.memory = None
 
     def _memory(self) -> Memory:
         if self.memory is None:
-            raise CaseFailed("the session is closed")
+            raise DmalabError("the session is closed")
         return self.memory

@@ -7,6 +7,7 @@ from runner.device.simulated.profile import Curve, Kind, Profile
 from runner.errors import CaseFailed, CaseUnsupported
 from runner.memory import kind_of
 from runner.plan import Alloc, Fill, Free, Operation, Plan, Register, Unregister
+from runner.units import format_size
 
 
 class Memory:
@@ -45,8 +46,8 @@ class Memory:
             free = self.profile.memory_bytes.value - self.held_bytes
             if size > free:
                 raise CaseFailed(
-                    f"{size:,} bytes of device memory were refused: "
-                    f"{self.held_bytes:,} bytes are already held by this case and {free:,} bytes are free"
+                    f"{format_size(size)} of device memory for buffer {self.buffers[buffer].name} was refused; this case already "
+                    f"holds {format_size(self.held_bytes)} of it, the device has {format_size(free)} free"
                 )
             self.held_bytes += size
         self.contents[buffer] = Contents(size)

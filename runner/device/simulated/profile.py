@@ -155,7 +155,7 @@ class Profile(BaseModel):
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
-    name: str = Field(pattern=r"[a-z0-9][a-z0-9-]{0,62}", description="Name after `simulated:`.")
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$", description="Name after `simulated:`.")
     description: str = Field(description="The machine in words.")
     source: str = Field(description="Where its figures come from, in one sentence.")
     memory_bytes: Value = Field(description="Memory of the device.")
