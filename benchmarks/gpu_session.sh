@@ -29,7 +29,7 @@ machine() {
 echo "== machine"
 machine >"$out/machine.txt" 2>&1
 step tests 200 "$python" -m pytest -m gpu -q -p no:cacheprovider tests
-step experiments 150 "$python" -m runner run experiments/bandwidth.yaml experiments/overlap.yaml --device cuda --out "$out/results"
+step experiments 240 "$python" -m runner run experiments/bandwidth.yaml experiments/overlap.yaml --device cuda --out "$out/results"
 step native 200 "$python" benchmarks/gpu.py --out "$out/native.json"
 [ -d "$out/results" ] && tar -czf "$out/results.tgz" -C "$out" results && rm -rf "$out/results"
 
