@@ -122,13 +122,8 @@ def summary_grid(outcome: RunOutcome, rows: Sequence[Row]) -> Grid:
                 " ".join([result.status, *result.flags]),
             )
         )
-    kept = [place for place in range(len(headers)) if any(row[place] for row in drawn)]
     hidden = len(rows) - len(drawn)
-    return Grid(
-        tuple(headers[place] for place in kept),
-        tuple(tuple(row[place] for place in kept) for row in drawn),
-        f"... and {hidden:,} more in summary.csv" if hidden else "",
-    )
+    return _without_empty_columns(Grid(headers, tuple(drawn), f"... and {hidden:,} more in summary.csv" if hidden else ""))
 
 
 def speedup_sentence(rows: Sequence[Row], results: Sequence[CaseResult], baseline: str) -> str:
@@ -186,7 +181,8 @@ def price_grid(price: Price) -> Grid:
         for case, row in zip(price.shown, cells, strict=True)
     )
     hidden = price.total - len(rows)
-    return Grid(("case_id", "scenario", *axes, "excluded"), rows, f"... and {hidden:,} more" if hidden else "")
+    grid = Grid(("case_id", "scenario", *axes, "excluded"), rows, f"... and {hidden:,} more" if hidden else "")
+    return _without_empty_columns(grid)
 
 
 def varying_axes(cases: Iterable[Case]) -> list[str]:
@@ -198,6 +194,12 @@ def varying_axes(cases: Iterable[Case]) -> list[str]:
             column = _column_of(axis, cells)
             seen.setdefault(column, set()).add(cells.get(column))
     return [axis for axis, values in seen.items() if len(values) > 1]
+
+
+def _without_empty_columns(grid: Grid) -> Grid:
+    kept = [place for place in range(len(grid.headers)) if any(row[place] for row in grid.rows)]
+    rows = tuple(tuple(row[place] for place in kept) for row in grid.rows)
+    return Grid(tuple(grid.headers[place] for place in kept), rows, grid.note)
 
 
 def _column_of(axis: str, cells: Row) -> str:
