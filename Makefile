@@ -59,7 +59,7 @@ list: $(STAMP) ## list experiments, profiles and kinds
 
 test: $(STAMP) ## run the tests; those that need a GPU run one by one where there is one
 ifeq ($(DRIVER),)
-	$(PY) -m pytest -q -n auto
+	$(PY) -m pytest -q -n auto -r fE
 else
 	$(PY) -m pytest -q -n auto -m "not gpu"
 	$(PY) -m pytest -q -m gpu
