@@ -72,6 +72,8 @@ def _expand(loaded: LoadedExperiment) -> Iterator[Case]:
             if point.model is None:
                 assert point.refusal is not None, "a point has a model or a refusal"
                 faults.add(point, point.refusal)
+                if faults.full():
+                    break
                 continue
             case_id = identity(point.indices)
             if case_id in seen:

@@ -190,6 +190,12 @@ def test_the_first_refused_cases_are_shown_and_the_others_counted(tmp_path: Path
     assert "5 more cases are refused likewise" in found[-1].message
 
 
+def test_a_hopeless_grid_is_given_up_after_a_thousand_refusals(tmp_path: Path) -> None:
+    streams = ", ".join(map(str, range(1, 3001)))
+    found = problems(tmp_path, HEAD + RING + f"chunk: 16MiB, streams: [{streams}]}}\n")
+    assert found[-1].message == "at least 997 more cases are refused likewise"
+
+
 def test_a_refused_case_is_legal_where_it_is_excluded_and_keeps_its_row(tmp_path: Path) -> None:
     where = "exclude: [{because: larger than the data, where: {chunk: {above: 8MiB}}}]"
     found = cases(tmp_path, RING + f"chunk: [1MiB, 16MiB], {where}}}\n")

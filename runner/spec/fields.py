@@ -38,6 +38,7 @@ def value_at(model: BaseModel, name: str) -> Any:
     return value
 
 
+@cache
 def default_of(model: type[BaseModel], field: str) -> Any:
     """Return the default of a field as the model would hold it."""
     return adapter_of(model, (field,)).validate_python(model.model_fields[field].get_default(call_default_factory=True))

@@ -26,6 +26,7 @@ from runner.spec.scenario import ScenarioSpec, read_scenario
 from runner.spec.text import read_source
 
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
+_MOST_PROBLEMS: Final = 100
 _CHECKED_BESIDE: Final = 10_000
 """Cases of the sound scenarios that are checked when something else is wrong already, so that all shows at once."""
 
@@ -66,7 +67,7 @@ def load_experiment(path: str | Path, overrides: Sequence[str] = ()) -> LoadedEx
     if problems or experiment is None:
         for spec in scenarios:
             problems += faults_of(document, spec, _CHECKED_BESIDE)
-        raise SpecError(sorted(problems, key=_by_place))
+        raise SpecError(_first(sorted(problems, key=_by_place)))
     expect = tuple(
         each.model_copy(update={side: selections[index, side] for side in ("of", "against")})
         for index, each in enumerate(experiment.expect)
@@ -181,6 +182,14 @@ def _read_selection(
             else:
                 problems.append(unknown_key(document, (*loc, name), tuple(spec.model.model_fields)))
     return Selection(scenario=raw["scenario"], **values), problems
+
+
+def _first(problems: list[Problem]) -> list[Problem]:
+    """Return the problems, of very many the first, and a count of the others."""
+    if len(problems) <= _MOST_PROBLEMS:
+        return problems
+    more = Problem(problems[0].file, f"{len(problems) - _MOST_PROBLEMS:,} more problems are not shown")
+    return [*problems[:_MOST_PROBLEMS], more]
 
 
 def _by_place(problem: Problem) -> tuple[bool, int, int]:

@@ -1,8 +1,6 @@
 """From YAML text to a Document: plain values and the place of each, every fault with its line and column.
 
-PyYAML's pure Python scanner is used on every machine, also where libyaml is at hand: the two differ in tabs and in what they say,
-and an experiment is too short for the difference in speed to matter. What a scalar means is decided by `runner.spec.scalars`
-from the text as written, never by YAML 1.1's rules.
+What a scalar means is decided by `runner.spec.scalars` from the text as written, never by YAML 1.1's rules.
 """
 
 from __future__ import annotations
@@ -14,14 +12,9 @@ from typing import Any, Final
 import yaml
 
 from runner.errors import Problem, SpecError
+from runner.spec.compose import DEEPEST, MOST_NODES, Refused, compose, problem_of, shorten
 from runner.spec.places import Document, Path, Place
 from runner.spec.scalars import read_plain
-
-DEEPEST: Final = 32
-MOST_NODES: Final = 20_000
-"""Keys and values of one document, aliases counted as often as they are used, so that nested aliases cannot fill the memory."""
-_LONGEST_SHOWN: Final = 60
-_BREAKS: Final = "\r\n\x85\u2028\u2029"
 
 _STRANGE: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 """What an escape such as "\\0" can smuggle in: control characters, and halves of characters that no file can hold."""
@@ -30,51 +23,12 @@ Pairs = dict[str, tuple[yaml.Node, yaml.Node]]
 """A mapping as nodes: key → (node of the key, node of the value)."""
 
 
-@dataclass(slots=True)
-class _Refused(Exception):
-    """Reading stops here: the document is no YAML that we take."""
-
-    message: str
-    mark: Any = None
-    hint: str = ""
-
-
-class _Loader(yaml.SafeLoader):
-    """Composes nodes only: refuses tags and too many or too deep nodes while reading, and resolves no scalar."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self.depth = 0
-        self.nodes = 0
-
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        event = self.peek_event()  # type: ignore[no-untyped-call]
-        self.nodes += 1
-        self.depth += 1
-        if self.nodes > MOST_NODES:
-            raise _Refused(f"the document has more than {MOST_NODES:,} keys and values", event.start_mark)
-        if self.depth > DEEPEST:
-            raise _Refused(f"the document is nested deeper than {DEEPEST} levels", event.start_mark)
-        if getattr(event, "tag", None) is not None:
-            raise _Refused(
-                f"the tag {_shorten(event.tag.replace('tag:yaml.org,2002:', '!!'))} is not allowed",
-                event.start_mark,
-                "leave it out; put text in quotes",
-            )
-        node = super().compose_node(parent, index)
-        self.depth -= 1
-        return node
-
-    def resolve(self, kind: Any, value: Any, implicit: Any) -> str:
-        return "tag:yaml.org,2002:str"
-
-
 def read_document(text: str, file: str) -> tuple[Document, list[Problem]]:
     """Read a document whose top is a mapping; return it with the problems that leave the rest readable, such as a doubled key.
 
     Raises SpecError where nothing can be read: no YAML, a tab, a tag, several documents, an empty file, another top.
     """
-    root = _compose(text, file)
+    root = compose(text, file)
     if root is None or (isinstance(root, yaml.ScalarNode) and not root.value and not root.style):
         raise SpecError([Problem(file, "the file is empty: no scenarios defined", hint="write name, question and scenarios")])
     if not isinstance(root, yaml.MappingNode):
@@ -85,40 +39,22 @@ def read_document(text: str, file: str) -> tuple[Document, list[Problem]]:
     builder = _Builder(file)
     try:
         content = builder.build(root, ())
-    except _Refused as refused:
-        raise SpecError([_problem(file, refused)]) from None
+    except Refused as refused:
+        raise SpecError([problem_of(file, refused)]) from None
     return Document(file, content, builder.values, builder.keys), builder.problems
 
 
 def read_value(text: str, file: str) -> tuple[Document, list[Problem]]:
     """Read one value of any sort, as after `--set KEY=`, into `content`; places have no lines. Raises SpecError for no YAML."""
-    root = _compose(text, file, placed=False)
+    root = compose(text, file, placed=False)
     builder = _Builder(file, placed=False)
     if root is None:
         return Document(file, None, {(): Place(file, text="nothing")}), []
     try:
         content = builder.build(root, ())
-    except _Refused as refused:
-        raise SpecError([_problem(file, refused, placed=False)]) from None
+    except Refused as refused:
+        raise SpecError([problem_of(file, refused, placed=False)]) from None
     return Document(file, content, builder.values, builder.keys), builder.problems
-
-
-def _compose(text: str, file: str, placed: bool = True) -> yaml.Node | None:
-    try:
-        loader = _Loader(text)
-        node: yaml.Node | None = loader.get_single_node()
-    except _Refused as refused:
-        raise SpecError([_problem(file, refused, placed)]) from None
-    except yaml.reader.ReaderError as error:
-        line, column = _line_and_column(text, error.position) if placed else (0, 0)
-        message = f"the character U+{ord(text[error.position]):04X} is not allowed in YAML"
-        raise SpecError([Problem(file, message, line, column)]) from None
-    except yaml.MarkedYAMLError as error:
-        raise SpecError([_problem(file, _explain(text, error), placed)]) from None
-    except (yaml.YAMLError, ValueError, ArithmeticError) as error:
-        # PyYAML lets a few such out of its scanner, for example for an escape beyond Unicode ("\UFFFFFFFF").
-        raise SpecError([Problem(file, f"this is not YAML: {error}")]) from None
-    return node
 
 
 @dataclass(slots=True)
@@ -136,15 +72,15 @@ class _Builder:
     _merging: set[int] = field(default_factory=set)
 
     def build(self, node: yaml.Node, path: Path) -> Any:
-        """Return the value of `node`, which stands at `path`; raises _Refused for endless or too many nodes."""
+        """Return the value of `node`, which stands at `path`; raises Refused for endless or too many nodes."""
         self._spend(1, node)
         if len(path) > DEEPEST:
-            raise _Refused(f"the document, aliases spelt out, is nested deeper than {DEEPEST} levels", node.start_mark)
+            raise Refused(f"the document, aliases spelt out, is nested deeper than {DEEPEST} levels", node.start_mark)
         self.values[path] = self._place(node)
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node)
         if id(node) in self._open:
-            raise _Refused("an alias stands inside what it names", node.start_mark)
+            raise Refused("an alias stands inside what it names", node.start_mark)
         self._open.add(id(node))
         value: Any
         if isinstance(node, yaml.MappingNode):
@@ -160,20 +96,20 @@ class _Builder:
     def _scalar(self, node: yaml.ScalarNode) -> Any:
         strange = _STRANGE.search(node.value)
         if strange:
-            raise _Refused(f"the character U+{ord(strange[0]):04X} is not allowed in a text", node.start_mark)
+            raise Refused(f"the character U+{ord(strange[0]):04X} is not allowed in a text", node.start_mark)
         if node.style:
             return node.value
         try:
             return read_plain(node.value)
         except ValueError as error:
-            raise _Refused(str(error), node.start_mark) from None
+            raise Refused(str(error), node.start_mark) from None
 
     def _mapping(self, node: yaml.MappingNode) -> Pairs:
         """Return the pairs of a mapping, `<<` spelt out: first wins, shallow, a key of the mapping's own wins over all."""
         if id(node) in self._pairs:
             return self._pairs[id(node)]
         if id(node) in self._merging or len(self._merging) > DEEPEST:
-            raise _Refused("an alias stands inside what it names, or << merges too deep", node.start_mark)
+            raise Refused("an alias stands inside what it names, or << merges too deep", node.start_mark)
         self._merging.add(id(node))
         own = self._own(node)
         pairs: Pairs = {}
@@ -197,7 +133,7 @@ class _Builder:
             key = self._key(key_node)
             if key is not None and key in own:
                 where = f", first in line {own[key][0].start_mark.line + 1}" if self.placed else ""
-                self._note(f"the key {_shorten(key)} stands here twice{where}", key_node, "keep one of them")
+                self._note(f"the key {shorten(key)} stands here twice{where}", key_node, "keep one of them")
             elif key is not None:
                 own[key] = (key_node, value_node)
         return own
@@ -205,7 +141,7 @@ class _Builder:
     def _spend(self, nodes: int, node: yaml.Node) -> None:
         self._count += nodes
         if self._count > MOST_NODES:
-            raise _Refused(f"the document, aliases spelt out, has more than {MOST_NODES:,} keys and values", node.start_mark)
+            raise Refused(f"the document, aliases spelt out, has more than {MOST_NODES:,} keys and values", node.start_mark)
 
     def _merged(self, node: yaml.Node) -> list[yaml.MappingNode]:
         maps = node.value if isinstance(node, yaml.SequenceNode) else [node]
@@ -214,7 +150,7 @@ class _Builder:
             self._note("<< merges mappings only", node, "write <<: *anchor or <<: [*first, *second]")
         for each in found:
             if id(each) in self._open:
-                raise _Refused("an alias stands inside what it names", node.start_mark)
+                raise Refused("an alias stands inside what it names", node.start_mark)
         return found
 
     def _key(self, node: yaml.Node) -> str | None:
@@ -223,7 +159,7 @@ class _Builder:
             return None
         value = self._scalar(node)
         if not isinstance(value, str):
-            self._note("a key is text", node, f"write '{_shorten(node.value)}' in quotes if it is meant" if node.value else "")
+            self._note("a key is text", node, f"write '{shorten(node.value)}' in quotes if it is meant" if node.value else "")
             return None
         return value
 
@@ -233,55 +169,9 @@ class _Builder:
 
     def _place(self, node: yaml.Node) -> Place:
         if isinstance(node, yaml.ScalarNode):
-            text = _shorten(f'"{node.value}"' if node.style else node.value or "nothing")
+            text = shorten(f'"{node.value}"' if node.style else node.value or "nothing")
         else:
             text = "a list" if isinstance(node, yaml.SequenceNode) else "a mapping"
         if not self.placed:
             return Place(self.file, text=text)
         return Place(self.file, node.start_mark.line + 1, node.start_mark.column + 1, text)
-
-
-def _explain(text: str, error: yaml.MarkedYAMLError) -> _Refused:
-    """Say in plain words what PyYAML found: a tab first of all, since it cannot be seen."""
-    mark = error.problem_mark or error.context_mark
-    tab = _tab_near(text, mark.index) if mark else None
-    if tab is not None:
-        line, column = _line_and_column(text, tab)
-        return _Refused("tab character; use spaces", yaml.Mark("", tab, line - 1, column - 1, None, 0))
-    problem = error.problem or "it cannot be read"
-    if "expected a single document" in (error.context or ""):
-        return _Refused("one document expected, another one begins here", mark, "keep one experiment in a file")
-    if "found undefined alias" in problem:
-        return _Refused(problem.replace("found undefined", "there is no anchor for the"), mark)
-    if "mapping values are not allowed" in problem:
-        return _Refused("a colon makes no mapping here", mark, "put a text with a colon in quotes; check the indentation")
-    context = f", {error.context}" if error.context else ""
-    if error.context_mark and mark and error.context_mark.line != mark.line:
-        context += f" that begins in line {error.context_mark.line + 1}"
-    return _Refused(f"this is not YAML: {problem.replace(chr(10), ' ')}{context}", mark)
-
-
-def _tab_near(text: str, index: int) -> int | None:
-    """Return the index of a tab at the place of an error, or in the blanks at the begin of its line."""
-    if text[index : index + 1] == "\t":
-        return index
-    begin = max(text.rfind(each, 0, index) for each in _BREAKS) + 1
-    blanks = text[begin : len(text) - len(text[begin:].lstrip(" \t"))]
-    return begin + blanks.index("\t") if "\t" in blanks else None
-
-
-def _problem(file: str, refused: _Refused, placed: bool = True) -> Problem:
-    line, column = (refused.mark.line + 1, refused.mark.column + 1) if refused.mark and placed else (0, 0)
-    return Problem(file, refused.message, line, column, hint=refused.hint)
-
-
-def _line_and_column(text: str, index: int) -> tuple[int, int]:
-    lines = text[:index].replace("\r\n", "\n").splitlines(keepends=True) or [""]
-    if lines[-1][-1:] and lines[-1][-1] in _BREAKS:
-        lines.append("")
-    return len(lines), len(lines[-1]) + 1
-
-
-def _shorten(text: str) -> str:
-    one_line = " ".join(text.split())
-    return one_line if len(one_line) <= _LONGEST_SHOWN else one_line[: _LONGEST_SHOWN - 1] + "…"

@@ -74,6 +74,12 @@ colour: red
     ]
 
 
+def test_of_very_many_problems_the_first_are_shown_and_the_others_counted(tmp_path: Path) -> None:
+    found = problems(tmp_path, HEAD + COPY + "".join(f"k{number}: 1\n" for number in range(150)))
+    assert len(found) == 101
+    assert found[-1].message == "50 more problems are not shown"
+
+
 GOLDEN = [
     ("streams: 1e1", "a whole number is expected, got 1e1; write 10"),
     ("streams: 010", "a whole number is expected, got 010; write 10, without a plus sign and leading zeros"),

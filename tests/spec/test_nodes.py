@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runner.errors import Problem, SpecError
-from runner.spec.nodes import DEEPEST, MOST_NODES, read_document
+from runner.spec.compose import DEEPEST, MOST_NODES
+from runner.spec.nodes import read_document
 from runner.spec.scalars import boolean_fix, number_fix, read_plain
 
 
