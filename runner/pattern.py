@@ -29,6 +29,11 @@ def offset_of(salt: int, sample: int) -> int:
     return (mixed ^ (mixed >> 31)) & (2**32 - 1)
 
 
+def first_word(start: int, common: int) -> int:
+    """Return the word of the pattern that holds byte `start` of the filled buffer."""
+    return (start // WORD * STEP + common) & (2**32 - 1)
+
+
 def fill(target: Bytes, start: int, common: int) -> None:
     """Write the pattern over `target`, whose first byte is byte `start` of the filled buffer; `common` is of `offset_of`."""
     for begin in range(0, len(target), _BLOCK_WORDS * WORD):
@@ -52,8 +57,7 @@ def first_difference(actual: Bytes, start: int, common: int) -> tuple[int, int] 
 
 def _bytes_of(start: int, size: int, common: int) -> Bytes:
     """Return `size` bytes of the pattern from byte `start` on; at most one block and its ragged ends."""
-    first_word, skip = divmod(start, WORD)
+    skip = start % WORD
     words = (skip + size + WORD - 1) // WORD
     base = _BASE[:words] if words <= _BLOCK_WORDS else np.arange(words, dtype=np.uint32) * np.uint32(STEP)
-    shift = np.uint32((first_word * STEP + common) & (2**32 - 1))
-    return (base + shift).view(np.uint8)[skip : skip + size]
+    return (base + np.uint32(first_word(start, common))).view(np.uint8)[skip : skip + size]

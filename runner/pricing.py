@@ -19,6 +19,8 @@ from runner.spec.load import LoadedExperiment
 
 PRICED_CASES: Final = 60
 """Cases that are really played on the simulated device; the others are taken to cost the mean of these."""
+PRICED_OPERATIONS: Final = 40_000
+"""Operations after which no further case is played, so that the price of large pipelines does not take seconds itself."""
 SHOWN_CASES: Final = 12
 FILLED_BYTES_PER_SECOND: Final = 8e9
 """Rate at which patterns are written and compared outside the timed region; assumed, a host of 16 cores is faster."""
@@ -80,7 +82,7 @@ def price(loaded: LoadedExperiment, *, device: str | None, max_cases: int) -> Pr
         payload += case.model.payload_bytes()
         spread.add(case)
     with closing(open_twin(device or loaded.experiment.device)) as simulated:
-        seconds, demand = _play(simulated, spread.cases, measure)
+        seconds, demand, priced = _play(simulated, spread.scattered(), measure)
         profile = simulated.facts().name
     plays = measure.warmup + measure.samples
     return Price(
@@ -90,8 +92,8 @@ def price(loaded: LoadedExperiment, *, device: str | None, max_cases: int) -> Pr
         plays=plays * runnable,
         payload_bytes=payload * plays,
         demand=demand,
-        seconds=seconds / max(1, len(spread.cases)) * runnable,
-        priced=len(spread.cases),
+        seconds=seconds / max(1, priced) * runnable,
+        priced=priced,
         profile=profile,
         shown=tuple(shown),
     )
@@ -113,18 +115,29 @@ class _Spread:
                 self._stride *= 2
         self._seen += 1
 
+    def scattered(self) -> list[Case]:
+        """Return the cases so that the first few of them are spread over the grid, too: by steps of the golden ratio."""
+        return [self.cases[place] for place in sorted(range(len(self.cases)), key=lambda place: place * 0.618034 % 1)]
 
-def _play(device: Device, cases: Sequence[Case], measure: Measure) -> tuple[float, Demand]:
-    """Return the seconds that these cases would take on a real device, and the most memory that any of them holds."""
+
+def _play(device: Device, cases: Sequence[Case], measure: Measure) -> tuple[float, Demand, int]:
+    """Return the seconds that these cases would take on a real device, the most memory that any of them holds, and how many
+    were played before PRICED_OPERATIONS were spent.
+    """
     plays = measure.warmup + measure.samples
-    seconds = 0.0
+    seconds, operations = 0.0, 0
     demands = [Demand(0, 0, 0)]
     for case in cases:
+        if operations > PRICED_OPERATIONS:
+            break
         plan = case.model.plan()
+        operations += sum(len(lane) for lane in plan.lanes)
         demands.append(plan.demand())
         seconds += plays * (sum(_walls(device, plan)) + _untimed_bytes(plan) / FILLED_BYTES_PER_SECOND)
-    largest = Demand(*(max(getattr(demand, sort) for demand in demands) for sort in ("pageable_bytes", "pinned_bytes", "device_bytes")))
-    return seconds, largest
+    largest = Demand(
+        *(max(getattr(demand, sort) for demand in demands) for sort in ("pageable_bytes", "pinned_bytes", "device_bytes"))
+    )
+    return seconds, largest, len(demands) - 1
 
 
 def _walls(device: Device, plan: Plan) -> Iterator[float]:
@@ -140,4 +153,6 @@ def _walls(device: Device, plan: Plan) -> Iterator[float]:
 
 def _untimed_bytes(plan: Plan) -> int:
     """Return the bytes that are written before and compared after each play."""
-    return sum(operation.size for operation in plan.prepare if isinstance(operation, Fill)) + sum(each.size for each in plan.expects)
+    return sum(operation.size for operation in plan.prepare if isinstance(operation, Fill)) + sum(
+        each.size for each in plan.expects
+    )

@@ -98,7 +98,7 @@ class Pipeline(Scenario):
         chunks, slots = self._chunks(), self.ring_slots()
         how = "one after another" if self.schedule == "serialized" else f"on a ring of {slots} slots and {self.streams} streams"
         idle = f" ({slots - chunks} slots stay idle)" if slots > chunks else ""
-        data = "pageable, staged by host copies through" if self.staging == "copy" else "themselves"
+        data = "pageable and staged by host copies through" if self.staging == "copy" else "in"
         kept = ", allocating a device buffer and a landing buffer for each chunk" if self.allocate == "per_chunk" else ""
         return (
             f"take {self.total:,} bytes to the device and back in {chunks:,} chunks of {self.chunk:,} bytes {how}{idle}, "

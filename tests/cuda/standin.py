@@ -224,7 +224,7 @@ class Raw:
 
 
 class Module:
-    """A loaded module whose `increment` really adds 1 to the words it is launched on."""
+    """A loaded module whose `increment` and `pattern` really do what the kernels do."""
 
     def __init__(self, driver: StandIn) -> None:
         self.driver = driver
@@ -239,6 +239,14 @@ class Module:
             raise LogicError("cuLaunchKernel failed: an illegal memory access was encountered")
         data = np.ctypeslib.as_array((ctypes.c_uint32 * words).from_address(address))
         data += np.uint32(1)
+
+    def pattern(self, grid: Any, block: Any, packed: bytes, shared: int, stream: Any) -> None:
+        self.driver.say("launch pattern")
+        address, words, step, first = struct.unpack("=QQII", packed)
+        if self.driver.sort_of(address, 4 * words) != "device":
+            raise LogicError("cuLaunchKernel failed: an illegal memory access was encountered")
+        data = np.ctypeslib.as_array((ctypes.c_uint32 * words).from_address(address))
+        data[:] = np.arange(words, dtype=np.uint32) * np.uint32(step) + np.uint32(first)
 
     def gate(self, grid: Any, block: Any, packed: bytes, shared: int, stream: Any) -> None:
         self.driver.say("launch gate")

@@ -125,7 +125,7 @@ class Binder:
     def _fill(self, operation: Fill) -> None:
         common = pattern.offset_of(operation.salt, self._of.state.sample)
         region = self._of.memory.region(operation.buffer)
-        self._of.workers.fill(region, operation.offset, operation.size, common)
+        self._of.workers.fill(self._of.kernels, region, operation.offset, operation.size, common)
 
     def _host_copy(self, operation: HostCopy) -> list[Call]:
         memory = self._of.memory

@@ -1,4 +1,4 @@
-"""The two kernels: adding one to each word of a range, and holding a stream until the host says go."""
+"""The kernels: adding one to each word of a range, writing the pattern, and holding a stream until the host says go."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from runner.device.cuda.toolchain import Nvcc, explain_compile_error, private_cache
 from runner.errors import DeviceUnavailable
+from runner.pattern import STEP, WORD, first_word
 
 SOURCE: Final = r"""
 extern "C" __global__ void increment(unsigned *data, unsigned long long words)
@@ -17,6 +18,13 @@ extern "C" __global__ void increment(unsigned *data, unsigned long long words)
     const unsigned long long stride = (unsigned long long)gridDim.x * blockDim.x;
     for (unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x; i < words; i += stride)
         data[i] += 1u;
+}
+
+extern "C" __global__ void pattern(unsigned *data, unsigned long long words, unsigned step, unsigned first)
+{
+    const unsigned long long stride = (unsigned long long)gridDim.x * blockDim.x;
+    for (unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x; i < words; i += stride)
+        data[i] = (unsigned)i * step + first;
 }
 
 static __device__ unsigned long long now_ns()
@@ -56,19 +64,32 @@ class Kernels:
     def __init__(self, module: Any, multiprocessors: int) -> None:
         self._module = module
         self._increment = module.get_function("increment")
+        self._pattern = module.get_function("pattern")
         self._gate = module.get_function("gate")
         self._multiprocessors = multiprocessors
 
     def increment(self, address: int, size: int, stream: Any) -> Call:
         """Return a ready launch that adds 1 to `size // 4` words from `address` on; a stream of None is the null stream."""
-        words = size // 4
-        grid = (blocks_for(words, self._multiprocessors), 1)
-        return partial(self._increment._launch_kernel, grid, (THREADS, 1, 1), struct.pack("=QQ", address, words), 0, stream)
+        words = size // WORD
+        packed = struct.pack("=QQ", address, words)
+        return partial(self._increment._launch_kernel, self._grid(words), (THREADS, 1, 1), packed, 0, stream)
+
+    def pattern(self, address: int, size: int, start: int, common: int) -> Call:
+        """Return a ready launch on the null stream that writes the pattern over `size // 4` words from `address` on.
+
+        The first of them is the word at byte `start`, a multiple of 4, of the filled buffer; see `runner.pattern`.
+        """
+        words = size // WORD
+        packed = struct.pack("=QQII", address, words, STEP, first_word(start, common))
+        return partial(self._pattern._launch_kernel, self._grid(words), (THREADS, 1, 1), packed, 0, None)
 
     def gate(self, flag_address: int, timeout_address: int, stream: Any, limit_ns: int = GATE_LIMIT_NS) -> Call:
         """Return a ready launch that holds a stream until the word at `flag_address` is not 0, `limit_ns` at most."""
         packed = struct.pack("=QQQ", flag_address, timeout_address, limit_ns)
         return partial(self._gate._launch_kernel, (1, 1), (1, 1, 1), packed, 0, stream)
+
+    def _grid(self, words: int) -> tuple[int, int]:
+        return blocks_for(words, self._multiprocessors), 1
 
 
 def blocks_for(words: int, multiprocessors: int) -> int:
