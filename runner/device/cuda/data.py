@@ -47,7 +47,6 @@ class DataWorkers:
             whole = size - size % pattern.WORD if offset % pattern.WORD == 0 else 0
             if whole:
                 kernels.pattern(region.address + offset, whole, offset, common)()
-                self._context.synchronize()
             self._upload(region, offset + whole, size - whole, common)
         elif kind_of(region.kind).page_locked and offset % pattern.WORD == 0:
             self._fill_by_device(kernels, region.view(offset, size), offset, common)
