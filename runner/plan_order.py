@@ -12,9 +12,8 @@ share one engine that serves them in order of issue. The order of two lanes' cal
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from runner.errors import PlanError
 from runner.memory import kind_of
@@ -38,9 +37,7 @@ from runner.plan import (
     StreamWait,
     Unregister,
 )
-
-_Clock = dict[int, int]
-_NOTHING: Final[frozenset[int]] = frozenset()
+from runner.plan_clocks import NOTHING, Clock, EventClock, LaneClock, Ranges, StreamClock, merge
 
 
 def check_order(plan: Plan) -> None:
@@ -77,18 +74,18 @@ class _Order:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.lanes = [_Lane(number, operations) for number, operations in enumerate(plan.lanes)]
+        self.lanes = [LaneClock(number, operations) for number, operations in enumerate(plan.lanes)]
         self.streams = _streams(plan, len(plan.lanes))
-        self.ranges = [_Ranges(buffer.size) for buffer in plan.buffers]
+        self.ranges = [Ranges(buffer.size) for buffer in plan.buffers]
         self.alive = [False] * len(plan.buffers)
         self.direct = [buffer.on_device or kind_of(buffer.memory).asynchronous for buffer in plan.buffers]
-        self.events: dict[int, _Event] = {}
+        self.events: dict[int, EventClock] = {}
         self.released: set[int] = set()
-        self.copies_held = _NOTHING
-        self.launches_held = _NOTHING
+        self.copies_held = NOTHING
+        self.launches_held = NOTHING
         self.raced: set[int] = set()
         self.at_barrier = 0
-        self.lane: _Lane
+        self.lane: LaneClock
         self.operation: Operation
         self.handlers: dict[type[Any], Callable[[Any], bool]] = {
             Alloc: self._alloc,
@@ -137,7 +134,7 @@ class _Order:
             elif isinstance(operation, (Register, Unregister)):
                 self._set_direct(buffer, isinstance(operation, Register))
 
-    def _advance(self, lane: _Lane) -> bool:
+    def _advance(self, lane: LaneClock) -> bool:
         """Play a lane until it must wait or ends; return whether it got on."""
         self.lane = lane
         begin = lane.at
@@ -219,7 +216,7 @@ class _Order:
     def _record(self, operation: Record) -> bool:
         stream = self.streams[operation.stream]
         stream.issue(self.lane)
-        self.events[operation.event] = _Event(stream, self.lane)
+        self.events[operation.event] = EventClock(stream, self.lane)
         return True
 
     def _stream_wait(self, operation: StreamWait) -> bool:
@@ -254,9 +251,9 @@ class _Order:
         if self.at_barrier < len(self.lanes):
             return False
         self.at_barrier = 0
-        together: _Clock = {}
+        together: Clock = {}
         for other in self.lanes:
-            _merge(together, other.clock)
+            merge(together, other.clock)
             together[other.component] = other.time
         for other in self.lanes:
             other.clock, other.at_barrier = together, False
@@ -278,7 +275,7 @@ class _Order:
         lane.last_mark = (lane.clock, lane.time)
         return True
 
-    def _recorded(self, number: int) -> _Event:
+    def _recorded(self, number: int) -> EventClock:
         """Return an event whose Record call surely came before this one; without it the wait would do nothing."""
         event = self.events.get(number)
         if event is None or not self.lane.knows(event.lane, event.lane_time):
@@ -286,7 +283,7 @@ class _Order:
             raise AssertionError
         return event
 
-    def _access(self, buffer: int, offset: int, size: int, who: _Lane | _Stream, write: bool) -> None:
+    def _access(self, buffer: int, offset: int, size: int, who: LaneClock | StreamClock, write: bool) -> None:
         """Note an access and compare it with the earlier ones to the same bytes."""
         if not self.alive[buffer]:
             self._refuse(f"{_name(self.plan, buffer)} is used, but it is not allocated")
@@ -323,7 +320,7 @@ class _Order:
     def _refuse(self, why: str) -> None:
         raise PlanError(f"{place(self.plan, f'lane {self.lane.component}', self.lane.at, self.operation)}: {why}")
 
-    def _stuck(self, lane: _Lane) -> str:
+    def _stuck(self, lane: LaneClock) -> str:
         where = place(self.plan, f"lane {lane.component}", lane.at, lane.operations[lane.at])
         return f"{where}: deadlock: this lane waits for ever"
 
@@ -338,7 +335,7 @@ class _Order:
         """The last look at the clock must come after all work, or a queue's time would pass for a transfer's."""
         marks = [(lane.component, *lane.last_mark) for lane in self.lanes if lane.last_mark is not None]
         stops = marks or [(lane.component, lane.clock, lane.time) for lane in self.lanes]
-        workers: list[_Lane | _Stream] = [*self.lanes, *self.streams]
+        workers: list[LaneClock | StreamClock] = [*self.lanes, *self.streams]
         for worker in workers:
             done = worker.worked == 0 or any(
                 time >= worker.worked if worker.component == lane else clock.get(worker.component, 0) >= worker.worked
@@ -353,154 +350,17 @@ class _Order:
             raise PlanError(f"{_name(self.plan, buffer)} is named in races_wanted, but all accesses to it are ordered")
 
 
-class _Lane:
-    """A host thread: `clock` is what it knows of others (never changed in place, so it can be shared), `time` its own."""
-
-    __slots__ = ("at", "at_barrier", "clock", "component", "issued", "last_mark", "operations", "time", "worked")
-
-    def __init__(self, component: int, operations: tuple[Operation, ...]) -> None:
-        self.component = component
-        self.operations = operations
-        self.at = 0
-        self.time = 0
-        self.clock: _Clock = {}
-        self.issued = False
-        self.at_barrier = False
-        self.worked = 0
-        self.last_mark: tuple[_Clock, int] | None = None
-
-    def knows(self, component: int, time: int) -> bool:
-        """Whether that moment of another component happens before now."""
-        return component == self.component or self.clock.get(component, 0) >= time
-
-    def learn(self, source: _Stream | _Event) -> None:
-        """Take over all that a stream or an event knows."""
-        if self.clock.get(source.component, 0) >= source.time:
-            return
-        clock = dict(self.clock)
-        clock[source.component] = source.time
-        _merge(clock, source.others)
-        for lane, (known, time) in source.bases.items():
-            if lane != self.component:
-                clock[lane] = max(clock.get(lane, 0), time)
-                _merge(clock, known)
-        self.clock = clock
-
-
-class _Stream:
-    """A queue of the device.
-
-    It mostly knows what the lanes knew that issued to it, so it keeps a reference to each such lane's latest clock in `bases` and
-    only what it learnt directly from other streams in `others`: issuing costs the same for 4,096 streams as for one.
-    """
-
-    __slots__ = ("bases", "component", "held", "others", "peers", "time", "worked")
-
-    def __init__(self, component: int) -> None:
-        self.component = component
-        self.time = 0
-        self.bases: dict[int, tuple[_Clock, int]] = {}
-        self.others: _Clock = {}
-        self.peers: list[_Stream] = []
-        self.held = _NOTHING
-        self.worked = 0
-
-    def issue(self, lane: _Lane) -> None:
-        """Append one operation, which knows what its lane knows now."""
-        self.time += 1
-        self.bases[lane.component] = (lane.clock, lane.time)
-        for peer in self.peers:
-            if peer.time:
-                self.learn(peer)
-                self.held |= peer.held
-
-    def knows(self, component: int, time: int) -> bool:
-        """Whether that moment of another component happens before the latest operation."""
-        if component == self.component or self.others.get(component, 0) >= time:
-            return True
-        for lane, (clock, lane_time) in self.bases.items():
-            if (lane_time if lane == component else clock.get(component, 0)) >= time:
-                return True
-        return False
-
-    def learn(self, source: _Stream | _Event) -> None:
-        """Take over all that another stream or an event knows."""
-        self.others[source.component] = max(self.others.get(source.component, 0), source.time)
-        _merge(self.others, source.others)
-        for lane, base in source.bases.items():
-            mine = self.bases.get(lane)
-            if mine is None or mine[1] < base[1]:
-                self.bases[lane] = base
-
-
-class _Event:
-    """What a stream knew when the event was recorded, and when its lane made the call."""
-
-    __slots__ = ("bases", "component", "held", "lane", "lane_time", "others", "time")
-
-    def __init__(self, stream: _Stream, lane: _Lane) -> None:
-        self.component, self.time = stream.component, stream.time
-        self.bases, self.others, self.held = dict(stream.bases), dict(stream.others), stream.held
-        self.lane, self.lane_time = lane.component, lane.time
-
-
-class _Segment:
-    """Bytes that have always been accessed together: the last write, and each component's last read since."""
-
-    __slots__ = ("end", "reads", "write_time", "writer")
-
-    def __init__(self, end: int, writer: int, write_time: int, reads: _Clock) -> None:
-        self.end, self.writer, self.write_time, self.reads = end, writer, write_time, reads
-
-
-class _Ranges:
-    """The segments of one buffer, by where they start."""
-
-    __slots__ = ("by_start", "starts")
-
-    def __init__(self, size: int) -> None:
-        self.starts = [0]
-        self.by_start = {0: _Segment(size, -1, 0, {})}
-
-    def segments(self, begin: int, end: int) -> list[_Segment]:
-        """Return the segments that make up [begin, end), after splitting those that reach over its edges."""
-        same = self.by_start.get(begin)
-        if same is not None and same.end == end:
-            return [same]
-        self._split(begin)
-        self._split(end)
-        first, last = bisect_left(self.starts, begin), bisect_left(self.starts, end)
-        return [self.by_start[start] for start in self.starts[first:last]]
-
-    def _split(self, at: int) -> None:
-        if at in self.by_start:
-            return
-        index = bisect_right(self.starts, at)
-        left = self.by_start[self.starts[index - 1]]
-        if at >= left.end:
-            return
-        self.by_start[at] = _Segment(left.end, left.writer, left.write_time, dict(left.reads))
-        self.starts.insert(index, at)
-        left.end = at
-
-
-def _streams(plan: Plan, first_component: int) -> list[_Stream]:
+def _streams(plan: Plan, first_component: int) -> list[StreamClock]:
     """One queue a stream, but the null stream is one however often it is named; it and the blocking ones see each other."""
-    null = _Stream(first_component)
+    null = StreamClock(first_component)
     streams = [
-        null if stream.kind == "null" else _Stream(first_component + 1 + number) for number, stream in enumerate(plan.streams)
+        null if stream.kind == "null" else StreamClock(first_component + 1 + number) for number, stream in enumerate(plan.streams)
     ]
     blocking = [queue for queue, stream in zip(streams, plan.streams, strict=True) if stream.kind == "blocking"]
     null.peers = blocking
     for queue in blocking:
         queue.peers = [null]
     return streams
-
-
-def _merge(into: _Clock, clock: _Clock) -> None:
-    for component, time in clock.items():
-        if into.get(component, 0) < time:
-            into[component] = time
 
 
 def _name(plan: Plan, buffer: int) -> str:

@@ -22,6 +22,7 @@ BOTTOM = (
     "runner.plan",
     "runner.pattern",
     "runner.plan_check",
+    "runner.plan_clocks",
     "runner.plan_order",
 )
 DEVICES = ("runner.device",)

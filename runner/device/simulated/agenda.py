@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from heapq import heappop, heappush
+from heapq import heappush
 from typing import Any
 
 
@@ -21,11 +21,6 @@ class Agenda:
         """Enter an action for a time that is not past."""
         self.serial += 1
         heappush(self.heap, (ns, self.serial, action, argument))
-
-    def step(self) -> None:
-        """Let the next thing happen."""
-        self.now, _, action, argument = heappop(self.heap)
-        action(argument)
 
 
 class Job:
@@ -61,7 +56,9 @@ class Fluid:
 
     def begin(self, job: Job) -> None:
         """Let a job begin now."""
-        self._settle()
+        if self.jobs:
+            self._settle()
+        self.since = self.agenda.now
         self.jobs.append(job)
         self.weight += job.weight
         self._share()
@@ -70,21 +67,19 @@ class Fluid:
         job, version = entry
         if job.version != version:
             return
-        self._settle()
         self.jobs.remove(job)
         self.weight -= job.weight
         if self.jobs:
+            self._settle()
             self._share()
         job.action(job.argument)
 
     def _settle(self) -> None:
         """Count what was done since the last change."""
-        now = self.agenda.now
-        passed = now - self.since
-        if passed:
-            for job in self.jobs:
-                job.remaining -= job.speed * passed
-            self.since = now
+        passed = self.agenda.now - self.since
+        self.since = self.agenda.now
+        for job in self.jobs:
+            job.remaining -= job.speed * passed
 
     def _share(self) -> None:
         weight, agenda = self.weight, self.agenda

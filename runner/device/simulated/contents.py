@@ -46,11 +46,14 @@ class Contents:
     def write(self, offset: int, size: int, pieces: Pieces, source_offset: int) -> None:
         """Replace a range by pieces that were read from `source_offset` on."""
         move = source_offset - offset
+        if len(pieces) == 1:
+            salt, sample, shift, added = pieces[0][1]
+            self._replace(offset, offset + size, [offset], [UNKNOWN if salt < 0 else (salt, sample, shift + move, added)])
+            return
         starts: list[int] = []
         tags: list[Tag] = []
-        for start, tag in pieces:
-            salt, sample, shift, added = tag
-            moved = UNKNOWN if salt < 0 else (salt, sample, shift + move, added) if move else tag
+        for start, (salt, sample, shift, added) in pieces:
+            moved = UNKNOWN if salt < 0 else (salt, sample, shift + move, added)
             if not tags or tags[-1] != moved:
                 starts.append(offset + start)
                 tags.append(moved)

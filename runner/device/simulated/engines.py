@@ -21,31 +21,10 @@ class Node:
     """One item of a stream.
 
     `waiting` counts what must be done before it, `ready_ns` is the earliest time for it, `delay_ns` the time from its end to
-    what follows it on another engine. Work has `begin_ns`, `engine_ns` (its time when nothing slows it) and what it moves.
+    what follows it on another engine. `waiters` are called so many ns after its end.
     """
 
-    __slots__ = (
-        "begin_ns",
-        "delay_ns",
-        "dependents",
-        "done",
-        "dst",
-        "dst_offset",
-        "end_ns",
-        "engine",
-        "engine_ns",
-        "index",
-        "lane",
-        "passes",
-        "pieces",
-        "ready_ns",
-        "size",
-        "src",
-        "src_offset",
-        "stream",
-        "waiters",
-        "waiting",
-    )
+    __slots__ = ("delay_ns", "dependents", "done", "end_ns", "engine", "ready_ns", "stream", "waiters", "waiting")
 
     def __init__(self, stream: Queue, ready_ns: int, delay_ns: int, engine: Engine | None = None) -> None:
         self.stream, self.ready_ns, self.delay_ns, self.engine = stream, ready_ns, delay_ns, engine
@@ -54,9 +33,26 @@ class Node:
         self.end_ns = 0
         self.dependents: list[Node] = []
         self.waiters: list[tuple[Callable[[Any], None], Any, int]] = []
-        self.begin_ns = self.engine_ns = self.lane = self.index = self.passes = 0
-        self.src = self.src_offset = self.dst = self.dst_offset = self.size = 0
+
+
+class Work(Node):
+    """A copy or a launch: `engine_ns` is its time on its engine `by` when nothing slows it.
+
+    It reads its source when it begins (`pieces`, unless they were staged before) and writes its destination when it ends.
+    """
+
+    __slots__ = ("begin_ns", "by", "dst", "dst_offset", "engine_ns", "origin", "passes", "pieces", "size", "src", "src_offset")
+
+    def __init__(self, node: tuple[Queue, int, int], by: Engine, engine_ns: int, origin: tuple[int, int], moved: Moved) -> None:
+        super().__init__(*node, by)
+        self.by, self.engine_ns, self.origin = by, engine_ns, origin
+        self.dst, self.dst_offset, self.src, self.src_offset, self.size, self.passes = moved
+        self.begin_ns = 0
         self.pieces: Pieces | None = None
+
+
+Moved = tuple[int, int, int, int, int, int]
+"""Destination buffer and offset, source buffer and offset, bytes, passes of the kernel."""
 
 
 class Queue:
@@ -83,8 +79,8 @@ class Engine:
 
     def __init__(self, name: str, fluid: Fluid | None = None) -> None:
         self.name, self.fluid = name, fluid
-        self.queue: deque[Node] = deque()
-        self.current: Node | None = None
+        self.queue: deque[Work] = deque()
+        self.current: Work | None = None
         self.last_stream: Queue | None = None
         self.free_ns = 0
 
@@ -106,17 +102,17 @@ class Engines:
 
     def enqueue(self, node: Node) -> None:
         """Append a node to its stream, and to its engine's queue where it has one."""
-        stream, engine = node.stream, node.engine
+        stream = node.stream
         if stream.tail is not None:
             self.after(node, stream.tail)
         for peer in stream.peers:
             if peer.tail is not None:
                 self.after(node, peer.tail)
         stream.tail = node
-        if engine is not None:
-            engine.queue.append(node)
-            if engine.current is None:
-                self._serve(engine)
+        if isinstance(node, Work):
+            node.by.queue.append(node)
+            if node.by.current is None:
+                self._serve(node.by)
         elif not node.waiting:
             self._pass(node)
 
@@ -178,9 +174,8 @@ class Engines:
         else:
             self.agenda.at(start, self._begin, node)
 
-    def _begin(self, node: Node) -> None:
-        engine = node.engine
-        assert engine is not None, "only work on an engine begins"
+    def _begin(self, node: Work) -> None:
+        engine = node.by
         node.begin_ns = self.agenda.now
         if node.pieces is None:
             node.pieces = self.contents[node.src].read(node.src_offset, node.size)
@@ -189,14 +184,13 @@ class Engines:
         else:
             engine.fluid.begin(Job(node.engine_ns * PER_MILLION, 1, self._end, node))
 
-    def _end(self, node: Node) -> None:
-        engine = node.engine
-        assert engine is not None, "only work on an engine ends"
-        assert node.pieces is not None, "work reads before it writes"
-        now = self.agenda.now
-        pieces = added_to(node.pieces, node.src_offset, node.size, node.passes) if node.passes else node.pieces
+    def _end(self, node: Work) -> None:
+        engine, now, pieces = node.by, self.agenda.now, node.pieces
+        assert pieces is not None, "work reads before it writes"
+        if node.passes:
+            pieces = added_to(pieces, node.src_offset, node.size, node.passes)
         self.contents[node.dst].write(node.dst_offset, node.size, pieces, node.src_offset)
-        self.activities.append((node.lane, node.index, engine.name, node.begin_ns, now))
+        self.activities.append((*node.origin, engine.name, node.begin_ns, now))
         engine.current, engine.last_stream, engine.free_ns = None, node.stream, now
         self._complete(node)
         if engine.current is None:

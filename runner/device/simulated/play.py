@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from heapq import heappop
 from typing import Any, Final
 
 from runner.device.simulated.agenda import Agenda, Fluid, Job
 from runner.device.simulated.contents import Pieces
-from runner.device.simulated.engines import Engines, Node, Queue
+from runner.device.simulated.engines import Engines, Node, Queue, Work
 from runner.device.simulated.memory import Memory
 from runner.device.simulated.profile import Profile
 from runner.errors import PlanError
@@ -77,14 +78,15 @@ class Play:
 
     def run(self) -> None:
         """Play until every lane has ended; raises PlanError where a lane waits for ever."""
-        agenda = self.agenda
+        agenda, heap = self.agenda, self.agenda.heap
         for lane in self.lanes:
             agenda.at(0, self._go, lane)
         while self.running:
-            if not agenda.heap:
+            if not heap:
                 stuck = [lane for lane in self.lanes if lane.at <= len(lane.steps)]
                 raise PlanError("; ".join(self._where(lane) + ": this lane waits for ever" for lane in stuck))
-            agenda.step()
+            agenda.now, _, action, argument = heappop(heap)
+            action(argument)
 
     def event_times(self) -> tuple[int | None, ...]:
         """Return the time of each timed event, counted from the first of them."""
@@ -129,13 +131,12 @@ class Play:
                 lane.at -= 1
                 return self._await(before, lane, 0)
         entry = self._call(self.copy_ns)
-        node = Node(stream, entry, self.handoff_ns, self.engines.up if upload else self.engines.down)
-        node.engine_ns = memory.copy_ns(host, upload, operation.size)
-        node.lane, node.index, node.size = lane.number, lane.at - 1, operation.size
-        node.src, node.src_offset = operation.src, operation.src_offset
-        node.dst, node.dst_offset = operation.dst, operation.dst_offset
+        engine_ns = memory.copy_ns(host, upload, operation.size)
         if staged and not upload:
-            node.engine_ns += memory.touch_ns(host, operation.dst_offset, operation.size, 1)
+            engine_ns += memory.touch_ns(host, operation.dst_offset, operation.size, 1)
+        moved = (operation.dst, operation.dst_offset, operation.src, operation.src_offset, operation.size, 0)
+        by = self.engines.up if upload else self.engines.down
+        node = Work((stream, entry, self.handoff_ns), by, engine_ns, (lane.number, lane.at - 1), moved)
         if early:
             node.pieces = memory.contents[host].read(operation.src_offset, operation.size)
         self.engines.enqueue(node)
@@ -147,12 +148,11 @@ class Play:
 
     def _launch(self, lane: Lane, operation: Launch) -> int:
         entry = self._call(self.launch_ns * operation.passes)
-        node = Node(self.streams[operation.stream], entry, self.handoff_ns, self.engines.compute)
-        node.engine_ns = self.memory.ns(self.kernel, operation.size) * operation.passes
-        node.lane, node.index, node.passes, node.size = lane.number, lane.at - 1, operation.passes, operation.size
-        node.src = node.dst = operation.buffer
-        node.src_offset = node.dst_offset = operation.offset
-        self.engines.enqueue(node)
+        stream, engine_ns = self.streams[operation.stream], self.memory.ns(self.kernel, operation.size) * operation.passes
+        buffer, offset = operation.buffer, operation.offset
+        moved = (buffer, offset, buffer, offset, operation.size, operation.passes)
+        origin = (lane.number, lane.at - 1)
+        self.engines.enqueue(Work((stream, entry, self.handoff_ns), self.engines.compute, engine_ns, origin, moved))
         return entry
 
     def _host_copy(self, lane: Lane, operation: HostCopy) -> int:
