@@ -80,6 +80,14 @@ def test_calls_of_several_lanes_pass_one_lock(round_numbers: Profile) -> None:
     assert span_ns(trace) >= 40 * 1_000
 
 
+@pytest.mark.parametrize(("size", "engine_ns"), [(40, 4 + 9 * 1_000), (40_000, 10 * 4_000)])
+def test_passes_are_bound_by_their_calls_or_their_kernels(round_numbers: Profile, size: int, engine_ns: int) -> None:
+    lane = [Mark(0), Launch(0, 0, 0, size, 10), Mark(1), Drain(0), Mark(2)]
+    trace = play(round_numbers, plan_of([Buffer("device", DEVICE, size)], [lane], data=[0]))
+    assert [activity.end_ns - activity.begin_ns for activity in trace.activities] == [engine_ns]
+    assert (trace.activities[0].begin_ns, span_ns(trace)) == (1_000, 10_000)
+
+
 def test_fresh_pages_are_paid_for_once(round_numbers: Profile) -> None:
     size = 4096 * 100
     buffers = [Buffer("from", "pageable", size), Buffer("fresh", "pageable", size)]

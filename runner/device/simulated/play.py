@@ -147,13 +147,16 @@ class Play:
         return self._await(node, lane, self.host_wait_ns) if operation.blocking else entry
 
     def _launch(self, lane: Lane, operation: Launch) -> int:
-        entry = self._call(self.launch_ns * operation.passes)
-        stream, engine_ns = self.streams[operation.stream], self.memory.ns(self.kernel, operation.size) * operation.passes
+        """One call a pass: the first kernel may begin after the first call, and none before its own."""
+        later_ns = self.launch_ns * (operation.passes - 1)
+        returned = self._call(self.launch_ns + later_ns)
+        kernel_ns = self.memory.ns(self.kernel, operation.size)
+        engine_ns = kernel_ns + max(later_ns, kernel_ns * (operation.passes - 1))
         buffer, offset = operation.buffer, operation.offset
         moved = (buffer, offset, buffer, offset, operation.size, operation.passes)
-        origin = (lane.number, lane.at - 1)
-        self.engines.enqueue(Work((stream, entry, self.handoff_ns), self.engines.compute, engine_ns, origin, moved))
-        return entry
+        entry = (self.streams[operation.stream], returned - later_ns, self.handoff_ns)
+        self.engines.enqueue(Work(entry, self.engines.compute, engine_ns, (lane.number, lane.at - 1), moved))
+        return returned
 
     def _host_copy(self, lane: Lane, operation: HostCopy) -> int:
         pieces = self.memory.contents[operation.src].read(operation.src_offset, operation.size)
