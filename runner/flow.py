@@ -15,10 +15,11 @@ from runner.device.select import open_device
 from runner.execution.local import play_cases, with_all_cases
 from runner.expand import Case, expand
 from runner.measure.result import CaseResult, Status
+from runner.rows import RunInfo
 from runner.run_folder import RunFolder, describe_device, describe_host, utc_now
 from runner.spec.experiment import Measure
 from runner.spec.load import LoadedExperiment
-from runner.tables import RunInfo, write_tables
+from runner.tables import write_tables
 from runner.verdicts import Verdict, judge
 
 TROUBLE: Final[tuple[Status, ...]] = ("failed", "timeout", "corrupt", "not_run", "skipped")
@@ -115,7 +116,8 @@ def _finish(
 ) -> RunOutcome:
     """Write the tables, the verdicts and the final manifest."""
     verdicts = judge(loaded.experiment, results)
-    run = RunInfo(folder.run_id, loaded.experiment.name, facts.name, facts.kind, loaded.experiment.baseline)
+    experiment = loaded.experiment
+    run = RunInfo(folder.run_id, experiment.name, facts.name, facts.kind, experiment.baseline, experiment.measure.clock)
     write_tables(folder.path, run, results, verdicts)
     statuses = Counter(result.status for result in results)
     code = 130 if interrupted else _exit_code(statuses, verdicts)

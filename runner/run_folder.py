@@ -45,7 +45,9 @@ class RunFolder:
             except FileExistsError:
                 continue
             except OSError as error:
-                raise EnvironmentProblem(f"the results folder {path} cannot be made: {error.strerror}; choose another with --out") from None
+                raise EnvironmentProblem(
+                    f"the results folder {path} cannot be made: {error.strerror}; choose another with --out"
+                ) from None
             return cls(path, f"r_{started}_{mixed}")
         raise EnvironmentProblem(f"no free folder name was found in {out / name}")
 

@@ -59,6 +59,11 @@ def format_size(size: int) -> str:
     return f"{size}B"
 
 
+def counted(count: int, noun: str) -> str:
+    """Write a number of things: `1 slot`, `1,024 slots`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def format_seconds(seconds: float) -> str:
     """Write a duration to be read at a glance: `4.2 µs`, `97.1 ms`, `12.3 s`, `3 min 20 s`, `2 h 5 min`."""
     if seconds < 1e-3:

@@ -9,7 +9,7 @@ from typing import Literal
 from runner.expand import Case
 from runner.measure.result import CaseResult
 from runner.scenarios.base import Cell
-from runner.spec.experiment import Expectation, Experiment, Selection
+from runner.spec.experiment import Expectation, Experiment
 from runner.stats import Spread, spread
 
 Word = Literal["confirmed", "refuted", "undecided"]
@@ -39,8 +39,8 @@ def _judge_ratio(expectation: Expectation, results: Sequence[CaseResult]) -> Ver
     def undecided(reason: str) -> Verdict:
         return Verdict(expectation.claim, "undecided", None, None, None, limit, reason)
 
-    of = [result for result in results if _selects(expectation.of, result.case)]
-    against = [result for result in results if _selects(expectation.against, result.case)]
+    of = [result for result in results if expectation.of.selects(result.case.scenario, result.case.model)]
+    against = [result for result in results if expectation.against.selects(result.case.scenario, result.case.model)]
     pairs = [(one, other) for one in of for other in against if _joined(one.case, other.case, expectation)]
     if not pairs:
         return undecided("no two cases match the selections")
@@ -52,7 +52,9 @@ def _judge_ratio(expectation: Expectation, results: Sequence[CaseResult]) -> Ver
         for verdict in judged:
             if verdict.verdict == word:
                 return verdict
-    return max(judged, key=lambda verdict: verdict.figure or 0.0)
+    bounds = [bound for bound in expectation.ratio.model_dump().values() if bound is not None]
+    # All hold: the one that came nearest to a bound says most.
+    return min(judged, key=lambda verdict: min(abs((verdict.figure or 0.0) - bound) for bound in bounds))
 
 
 def _judge_pair(expectation: Expectation, limit: str, one: CaseResult, other: CaseResult) -> Verdict:
@@ -60,7 +62,13 @@ def _judge_pair(expectation: Expectation, limit: str, one: CaseResult, other: Ca
     above, below = _spread_of(one, expectation.metric), _spread_of(other, expectation.metric)
     if above.median is None or not below.median:
         return Verdict(
-            expectation.claim, "undecided", None, None, None, limit, f"{expectation.metric} was not measured, or is zero, in one of the two"
+            expectation.claim,
+            "undecided",
+            None,
+            None,
+            None,
+            limit,
+            f"{expectation.metric} was not measured, or is zero, in one of the two",
         )
     figure = above.median / below.median
     low = high = None
@@ -69,18 +77,20 @@ def _judge_pair(expectation: Expectation, limit: str, one: CaseResult, other: Ca
     answers = {expectation.ratio.holds(value) for value in (low, figure, high) if value is not None}
     word: Word = "undecided" if len(answers) > 1 else "confirmed" if answers == {True} else "refuted"
     reason = f"{expectation.metric} {above.median:.6g} against {below.median:.6g}"
-    return Verdict(expectation.claim, word, figure, low, high, limit, reason + ("; the interval straddles the limit" if len(answers) > 1 else ""))
+    return Verdict(
+        expectation.claim,
+        word,
+        figure,
+        low,
+        high,
+        limit,
+        reason + ("; the interval straddles the limit" if len(answers) > 1 else ""),
+    )
 
 
 def _spread_of(result: CaseResult, metric: str) -> Spread:
     values = [sample.figures[metric] for sample in result.samples if sample.role == "sample" and metric in sample.figures]
     return spread(values, deterministic=result.deterministic)
-
-
-def _selects(selection: Selection, case: Case) -> bool:
-    if case.scenario != selection.scenario:
-        return False
-    return all(getattr(case.model, field) == value for field, value in selection.fields().items())
 
 
 def _joined(one: Case, other: Case, expectation: Expectation) -> bool:

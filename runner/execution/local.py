@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from runner.device.contract import Device, DeviceFacts
 from runner.expand import Case
 from runner.measure.case import measure_case
-from runner.measure.preflight import refusal_of
+from runner.measure.preflight import available_host_bytes, refusal_of
 from runner.measure.result import CaseResult
 from runner.spec.experiment import Measure
 
@@ -19,14 +19,16 @@ def play_cases(device: Device, facts: DeviceFacts, cases: Sequence[Case], measur
     `not_run`: no number of a lost device is worth anything.
     """
     lost_in = ""
+    host = available_host_bytes() if facts.host_bytes is None else facts.host_bytes
     for case in cases:
         if case.excluded:
             yield CaseResult(case, "excluded", case.excluded)
         elif lost_in:
             yield CaseResult(case, "not_run", f"the device was lost in case {lost_in}")
         else:
-            refusal = refusal_of(case.model.plan().demand(), facts)
-            result = CaseResult(case, "skipped", refusal) if refusal else measure_case(device, facts, case, measure)
+            plan = case.model.plan()
+            refusal = refusal_of(plan.demand(), facts, host)
+            result = CaseResult(case, "skipped", refusal) if refusal else measure_case(device, facts, case, plan, measure)
             lost_in = case.case_id if device.lost else ""
             yield result
 
@@ -34,7 +36,3 @@ def play_cases(device: Device, facts: DeviceFacts, cases: Sequence[Case], measur
 def with_all_cases(cases: Sequence[Case], results: Sequence[CaseResult], why: str) -> list[CaseResult]:
     """Return the results with a `not_run` one for every case that has none, so that no case is missing from the table."""
     return [*results, *(CaseResult(case, "not_run", why) for case in cases[len(results) :])]
-
-
-Progress = Callable[[CaseResult, float | None], None]
-"""What is called after each case, with the seconds that are likely left (None while unknown)."""

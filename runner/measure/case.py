@@ -18,14 +18,13 @@ from runner.plan_check import check_plan
 from runner.spec.experiment import Measure
 
 
-def measure_case(device: Device, facts: DeviceFacts, case: Case, measure: Measure) -> CaseResult:
-    """Measure one case on an opened device.
+def measure_case(device: Device, facts: DeviceFacts, case: Case, plan: Plan, measure: Measure) -> CaseResult:
+    """Measure one case, which has written `plan`, on an opened device.
 
     A case that the device refuses or breaks becomes a result with `failed` or `unsupported` and the reason; errors that are not
     the case's own (PlanError) fly on.
     """
     try:
-        plan = case.model.plan()
         check_plan(plan)
         session = device.open(plan)
         try:
@@ -36,9 +35,7 @@ def measure_case(device: Device, facts: DeviceFacts, case: Case, measure: Measur
         return CaseResult(case, "unsupported" if error.status == "unsupported" else "failed", str(error))
 
 
-def _measure(
-    session: Session, device: Device, facts: DeviceFacts, case: Case, plan: Plan, measure: Measure
-) -> CaseResult:
+def _measure(session: Session, device: Device, facts: DeviceFacts, case: Case, plan: Plan, measure: Measure) -> CaseResult:
     samples: list[Sample] = []
     trace: Trace | None = None
     for play, (role, index) in enumerate(_plays(measure)):
@@ -49,9 +46,15 @@ def _measure(
                 return _corrupt(case, wrong, play, trace, plan)
         samples.append(Sample(role, index, case.model.figures(plan, trace)))
     assert trace is not None, "the YAML model asks for one sample at least"
-    flags = flags_of(case.model, samples, facts, gate_timeout=trace.gate_timeout, deterministic=device.deterministic)
+    clock = measure.clock or case.model.CLOCK
+    flags = flags_of(case.model, clock, samples, facts, gate_timeout=trace.gate_timeout, deterministic=device.deterministic)
     return CaseResult(
-        case, "ok", flags=flags, samples=tuple(samples), memory_actual=_memory_actual(plan, trace), deterministic=device.deterministic
+        case,
+        "ok",
+        flags=flags,
+        samples=tuple(samples),
+        memory_actual=_memory_actual(plan, trace),
+        deterministic=device.deterministic,
     )
 
 

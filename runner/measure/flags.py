@@ -7,7 +7,7 @@ from typing import Final
 
 from runner.device.contract import DeviceFacts
 from runner.measure.result import Sample
-from runner.scenarios.base import Scenario
+from runner.scenarios.base import Clock, Scenario
 from runner.stats import median, median_interval
 
 LINK_TOLERANCE: Final = 1.02
@@ -17,25 +17,28 @@ HELD_SHARE: Final = 0.5
 
 
 def flags_of(
-    model: Scenario, samples: Sequence[Sample], facts: DeviceFacts, *, gate_timeout: bool, deterministic: bool
+    model: Scenario, clock: Clock, samples: Sequence[Sample], facts: DeviceFacts, *, gate_timeout: bool, deterministic: bool
 ) -> tuple[str, ...]:
-    """Return the flags of a case (`runner.measure.result.FLAGS` says what each means), in alphabetical order."""
+    """Return the flags of a case (`runner.measure.result.FLAGS` says what each means), in alphabetical order.
+
+    `clock` is the one whose time gives the rate.
+    """
     times = {
         name: [sample.figures[name] for sample in samples if sample.role == "sample" and name in sample.figures]
         for name in ("wall_ms", "event_ms", "call_us")
     }
     middle = {name: median(values) for name, values in times.items() if values}
-    clock = f"{model.CLOCK}_ms"
+    timed = f"{clock}_ms"
     flags = set()
     if gate_timeout:
         flags.add("gate_timeout")
-    if _above_link(model, middle.get(clock), facts):
+    if _above_link(model, middle.get(timed), facts):
         flags.add("implausible")
     if _clocks_disagree(middle):
         flags.add("clock_disagree")
     if _holds_the_host(model, middle):
         flags.add("async_ineffective")
-    if not deterministic and _noisy(times.get(clock, [])):
+    if not deterministic and _noisy(times.get(timed, [])):
         flags.add("noisy")
     return tuple(sorted(flags))
 

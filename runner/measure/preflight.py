@@ -14,9 +14,8 @@ KEPT_FREE: Final = 256 * 2**20
 """Bytes of host memory that are left to the rest of the machine."""
 
 
-def refusal_of(demand: Demand, facts: DeviceFacts) -> str:
-    """Return why a case of this demand cannot run here, with the figures; empty where it fits."""
-    host = available_host_bytes() if facts.host_bytes is None else facts.host_bytes
+def refusal_of(demand: Demand, facts: DeviceFacts, host: int) -> str:
+    """Return why a case of this demand cannot run with `host` bytes of host memory, with the figures; empty where it fits."""
     needed = demand.pageable_bytes + demand.pinned_bytes
     if demand.device_bytes > facts.free_bytes:
         return f"needs {demand.device_bytes:,} bytes of device memory, {facts.free_bytes:,} are free on {facts.name}"

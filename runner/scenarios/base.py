@@ -32,6 +32,8 @@ class StrictModel(BaseModel):
 
 
 def _size(value: object) -> int:
+    if type(value) is int and 0 < value <= LARGEST_SIZE:
+        return value
     try:
         return parse_size(value)
     except ValueError as error:
@@ -75,7 +77,7 @@ class Scenario(StrictModel):
         raise NotImplementedError
 
     def direction_bytes(self) -> Mapping[str, int]:
-        """Return the bytes of each direction that has a time of its own (`h2d_event_ms`, `d2h_event_ms`); empty where none has."""
+        """Return the bytes of each direction that has a time of its own (`h2d_event_ms`, `d2h_event_ms`), if any has."""
         return {}
 
     def ways(self) -> int:

@@ -12,7 +12,7 @@ from runner.pattern import WORD
 from runner.plan import Plan
 from runner.scenarios.base import LARGEST_PLAN, Cell, Scenario, Size, Streams, StrictModel, field_error, host_ms
 from runner.scenarios.pipeline_plan import write_pipeline
-from runner.units import format_size
+from runner.units import counted, format_size
 
 LARGEST_PASSES = 10_000
 
@@ -96,13 +96,17 @@ class Pipeline(Scenario):
     def describe(self) -> str:
         """Say in one sentence what one sample does."""
         chunks, slots = self._chunks(), self.ring_slots()
-        how = "one after another" if self.schedule == "serialized" else f"on a ring of {slots} slots and {self.streams} streams"
-        idle = f" ({slots - chunks} slots stay idle)" if slots > chunks else ""
+        how = (
+            "one after another"
+            if self.schedule == "serialized"
+            else f"on a ring of {counted(slots, 'slot')} and {counted(self.streams, 'stream')}"
+        )
+        idle = f" ({counted(slots - chunks, 'slot')} stay idle)" if slots > chunks else ""
         data = "pageable and staged by host copies through" if self.staging == "copy" else "in"
         kept = ", allocating a device buffer and a landing buffer for each chunk" if self.allocate == "per_chunk" else ""
         return (
-            f"take {self.total:,} bytes to the device and back in {chunks:,} chunks of {self.chunk:,} bytes {how}{idle}, "
-            f"adding {self.compute.passes} to each word; the data are {data} {self.buffer} memory{kept}"
+            f"take {self.total:,} bytes to the device and back in {counted(chunks, 'chunk')} of {self.chunk:,} bytes "
+            f"{how}{idle}, adding {self.compute.passes} to each word; the data are {data} {self.buffer} memory{kept}"
         )
 
     def plan(self) -> Plan:

@@ -11,7 +11,7 @@ from runner.memory import BufferKind
 from runner.plan import Copy, Direction, HostWait, Plan, StreamWait
 from runner.scenarios.base import LARGEST_PLAN, Cell, Clock, Scenario, Size, Streams, event_ms, field_error, host_ms
 from runner.scenarios.builder import PlanWriter, chunks_of
-from runner.units import format_size
+from runner.units import counted, format_size
 
 
 class Transfer(Scenario):
@@ -54,7 +54,7 @@ class Transfer(Scenario):
     def direction_bytes(self) -> dict[str, int]:
         """Return the bytes of each direction where both are copied at once."""
         ways = self._directions()
-        return {way: self.size for way in ways} if len(ways) > 1 else {}
+        return dict.fromkeys(ways, self.size) if len(ways) > 1 else {}
 
     def ways(self) -> int:
         """Return 2 for both directions at once."""
@@ -68,7 +68,7 @@ class Transfer(Scenario):
         """Say in one sentence what one sample does."""
         ways = " and ".join({"h2d": "host to device", "d2h": "device to host"}[way] for way in self._directions())
         cut = "in one copy" if self.chunk in (None, self.size) else f"in {self._copies():,} copies of up to {self.chunk:,} bytes"
-        streams = "one stream" if self.streams == 1 else f"{self.streams} streams"
+        streams = counted(self.streams, "stream")
         return f"copy {self.size:,} bytes from {ways} {cut} by {self.call} calls on {streams}; the host buffer is {self.buffer}"
 
     def plan(self) -> Plan:

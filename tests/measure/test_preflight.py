@@ -9,20 +9,21 @@ from runner.plan import Demand
 GIB = 2**30
 
 
-def facts(host_bytes: int = 8 * GIB, free_bytes: int = 4 * GIB) -> DeviceFacts:
-    return DeviceFacts("simulated:test", "simulated", 4 * GIB, free_bytes, 2, {}, host_bytes=host_bytes)
+FACTS = DeviceFacts("simulated:test", "simulated", 4 * GIB, 4 * GIB, 2, {})
 
 
 def test_a_case_that_fits_is_not_refused() -> None:
-    assert refusal_of(Demand(2 * GIB, 1 * GIB, 4 * GIB), facts()) == ""
+    assert refusal_of(Demand(2 * GIB, 1 * GIB, 4 * GIB), FACTS, 8 * GIB) == ""
 
 
 def test_a_refusal_names_the_memory_and_both_figures() -> None:
-    assert refusal_of(Demand(0, 0, 4 * GIB + 1), facts()) == (
+    assert refusal_of(Demand(0, 0, 4 * GIB + 1), FACTS, 8 * GIB) == (
         "needs 4,294,967,297 bytes of device memory, 4,294,967,296 are free on simulated:test"
     )
-    assert refusal_of(Demand(8 * GIB, 0, 0), facts()).startswith("needs 8,589,934,592 bytes of host memory, 8,321,499,136 are")
-    assert refusal_of(Demand(0, 4 * GIB + 1, 0), facts()).startswith(
+    assert refusal_of(Demand(8 * GIB, 0, 0), FACTS, 8 * GIB).startswith(
+        "needs 8,589,934,592 bytes of host memory, 8,321,499,136 are"
+    )
+    assert refusal_of(Demand(0, 4 * GIB + 1, 0), FACTS, 8 * GIB).startswith(
         "pins 4,294,967,297 bytes, more than half of the 8,589,934,592"
     )
 
