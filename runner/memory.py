@@ -12,7 +12,8 @@ from typing import Final, Literal, get_args
 DEVICE: Final = "device"
 """The `memory` of a buffer in the device's own memory; it is no buffer kind, since no file may ask for it."""
 
-BufferKind = Literal["pageable", "pinned"]
+BufferKind = Literal["pageable", "pinned", "registered", "write_combined", "mapped", "managed"]
+Pages = Literal["normal", "huge"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,33 +23,57 @@ class MemoryKind:
     `asynchronous`: a copy engine can use its pages where they lie, so an async copy returns at once.
     `page_locked`: it counts against the pinned memory of the machine.
     `slow_cpu_read`: the processor should never read it in bulk, so verification goes by the device.
+    `kernel_access`: a kernel may use it in place.
+    `migrates`: its pages move to whoever touches them, so a transfer is a migration and there is no other buffer.
+    `registers`: it is pageable memory that is page-locked where it lies, after its allocation.
+    `pages`: the sizes of pages that can be asked for.
     `driver_says`: the answers of the driver about a pointer of this kind that are accepted as true.
     """
 
     name: str
     meaning: str
-    asynchronous: bool
-    page_locked: bool
-    slow_cpu_read: bool
     driver_says: frozenset[str]
+    asynchronous: bool = True
+    page_locked: bool = True
+    slow_cpu_read: bool = False
+    kernel_access: bool = True
+    migrates: bool = False
+    registers: bool = False
+    pages: frozenset[str] = frozenset({"normal"})
 
 
 _ROWS: Final = (
     MemoryKind(
         "pageable",
         "ordinary memory, which the driver stages through a pinned buffer of its own",
+        frozenset({"pageable"}),
         asynchronous=False,
         page_locked=False,
-        slow_cpu_read=False,
-        driver_says=frozenset({"pageable"}),
+        kernel_access=False,
+        pages=frozenset({"normal", "huge"}),
+    ),
+    MemoryKind("pinned", "page-locked memory allocated by the driver", frozenset({"pinned"})),
+    MemoryKind(
+        "registered",
+        "ordinary memory, page-locked where it lies",
+        frozenset({"pinned"}),
+        registers=True,
+        pages=frozenset({"normal", "huge"}),
     ),
     MemoryKind(
-        "pinned",
-        "page-locked memory allocated by the driver",
-        asynchronous=True,
-        page_locked=True,
-        slow_cpu_read=False,
-        driver_says=frozenset({"pinned"}),
+        "write_combined",
+        "page-locked memory that the processor writes past its caches and reads slowly",
+        frozenset({"write_combined"}),
+        slow_cpu_read=True,
+    ),
+    # Under unified addressing mapped memory is pinned memory that a kernel uses in place; the driver knows no difference.
+    MemoryKind("mapped", "page-locked memory mapped into the device's addresses, for access in place", frozenset({"pinned"})),
+    MemoryKind(
+        "managed",
+        "memory whose pages move to whoever touches them",
+        frozenset({"managed"}),
+        page_locked=False,
+        migrates=True,
     ),
 )
 KINDS: Final = {row.name: row for row in _ROWS}

@@ -3,6 +3,8 @@
 Word w (little-endian, counted from the start of the buffer it was filled in) of salt s in sample n is
 `w * STEP + offset(s, n)  mod 2**32`. Words wrap around, so "exactly one more" is exact for any pattern, and a chunk that is
 missing, doubled, shifted or left over from the sample before differs in every word.
+
+Salts from FLAT on are the same word everywhere: what a processor or a kernel can write as fast as memory takes it.
 """
 
 from __future__ import annotations
@@ -15,10 +17,17 @@ import numpy.typing as npt
 STEP: Final = 2654435761
 """An odd multiplier (Knuth's), so that words repeat only after 2**32 of them."""
 WORD: Final = 4
+FLAT: Final = 1 << 16
+"""Salts from here on give every word the same value; see `step_of`."""
 _BLOCK_WORDS: Final = 1 << 17
 _BASE: Final = np.arange(_BLOCK_WORDS, dtype=np.uint32) * np.uint32(STEP)
 
 Bytes = npt.NDArray[np.uint8]
+
+
+def step_of(salt: int) -> int:
+    """Return by how much one word differs from the next, modulo 2**32."""
+    return STEP if salt < FLAT else 0
 
 
 def offset_of(salt: int, sample: int) -> int:

@@ -14,19 +14,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from runner.memory import DEVICE, kind_of
+from runner.memory import DEVICE, Pages, kind_of
+from runner.pattern import FLAT
 
 Direction = Literal["h2d", "d2h"]
 StreamKind = Literal["non_blocking", "blocking", "null"]
+Access = Literal["read", "write", "increment"]
 
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """A stretch of memory; `memory` is a buffer kind of `runner.memory`, or `device`."""
+    """A stretch of memory; `memory` is a buffer kind of `runner.memory`, or `device`, `pages` the size of its pages."""
 
     name: str
     memory: str
     size: int
+    pages: Pages = "normal"
 
     @property
     def on_device(self) -> bool:
@@ -126,6 +129,68 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
+class KernelCopy:
+    """Copy by a kernel between a host buffer that kernels may use and a device buffer; offsets and size in multiples of 4."""
+
+    stream: int
+    dst: int
+    dst_offset: int
+    src: int
+    src_offset: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class KernelAccess:
+    """Let a kernel read, write or increment each word of a range in place, on the device or in host memory that kernels may use.
+
+    `write` writes the flat pattern of `salt` (from `runner.pattern.FLAT` on); `increment` adds 1, as a Launch does. `read` leaves
+    everything as it is. Offset and size are multiples of 4.
+    """
+
+    stream: int
+    buffer: int
+    offset: int
+    size: int
+    access: Access
+    salt: int = FLAT
+
+
+@dataclass(frozen=True, slots=True)
+class HostAccess:
+    """Let the processor read, write or increment each word of a range in place, by `threads` threads; else as KernelAccess.
+
+    Writing to pages that nobody has touched is their first touch.
+    """
+
+    buffer: int
+    offset: int
+    size: int
+    access: Access
+    threads: int = 1
+    salt: int = FLAT
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """Keep a stream busy for a time with a kernel of one thread that touches nothing."""
+
+    stream: int
+    duration_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Prefetch:
+    """Move the pages of a managed buffer's range to the device or the host, in a stream."""
+
+    stream: int
+    buffer: int
+    offset: int
+    size: int
+    to: Literal["device", "host"]
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """Record an event in a stream."""
 
@@ -177,9 +242,10 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Read the host's clock; each mark is read at most once a play."""
+    """Read the host's clock; each mark is read at most once a play. `cpu`: read the lane's processor time, too."""
 
     mark: int
+    cpu: bool = False
 
 
 Operation = (
@@ -191,6 +257,11 @@ Operation = (
     | HostCopy
     | Copy
     | Launch
+    | KernelCopy
+    | KernelAccess
+    | HostAccess
+    | Busy
+    | Prefetch
     | Record
     | StreamWait
     | HostWait
@@ -224,7 +295,8 @@ class Plan:
     `setup` runs once when the Plan is opened, `prepare` before every play (untimed: patterns, poison), each entry of `lanes` is
     the work of one host thread and is what a play times, `teardown` runs once when the session is closed. Whatever `setup` has
     allocated and `teardown` does not free, the device frees. `races_wanted` names the buffers on which a hazard scenario wants
-    a race.
+    a race (freeing a buffer that is still in use is one), `faults_wanted` those that a kernel is given although it may not use
+    them.
     """
 
     buffers: tuple[Buffer, ...]
@@ -238,6 +310,7 @@ class Plan:
     marks: tuple[str, ...] = ()
     expects: tuple[Expect, ...] = ()
     races_wanted: frozenset[int] = frozenset()
+    faults_wanted: frozenset[int] = frozenset()
 
     def operations(self) -> Iterator[Operation]:
         """Yield every operation, setup first, lanes one after another."""

@@ -60,7 +60,8 @@ class Trace:
     `host_ns[m]` is the host's clock at mark m (None: not passed). `event_ns[e]` is the device's clock at timed event e, counted
     from the first timed event of the Plan (None: not timed). The two clocks share no origin. `activities` are there where the
     device records them. `buffer_facts[b]` is what the driver says of buffer b (`pageable`, `pinned`, `device`, …).
-    `gate_timeout` tells that a gate opened by its limit.
+    `gate_timeout` tells that a gate opened by its limit. `cpu_ns[m]` is the processor time of the lane at mark m (None: not
+    asked for).
     """
 
     host_ns: tuple[int | None, ...]
@@ -68,6 +69,7 @@ class Trace:
     buffer_facts: tuple[str, ...] = ()
     activities: tuple[Activity, ...] = ()
     gate_timeout: bool = False
+    cpu_ns: tuple[int | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ table.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -54,6 +55,18 @@ def field_error(field: str, message: str, allowed: str = "") -> PydanticCustomEr
     return PydanticCustomError("field", "{message}", {"field": field, "message": message, "allowed": allowed})
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the runner has learnt before a case is played: the machine, and the median times of the case's companions.
+
+    `host_bytes` is the host memory that buffers may take. `times_ms[name]` is the median of the companion called `name`, by its
+    own clock; a companion that could not be measured is absent.
+    """
+
+    host_bytes: int
+    times_ms: Mapping[str, float] = field(default_factory=dict)
+
+
 class Scenario(StrictModel):
     """One case of a scenario kind, every axis resolved to one value."""
 
@@ -61,8 +74,25 @@ class Scenario(StrictModel):
     """Fields that are lists by nature; a list anywhere else is an axis."""
     CLOCK: ClassVar[Clock] = "wall"
     """The clock whose time gives the rate: the host's wall clock, or CUDA events."""
+    ISOLATED: ClassVar[bool] = False
+    """Whether a real device plays the case in a process of its own, since it may break the context or the process."""
 
     kind: str
+
+    def companions(self) -> Mapping[str, Scenario]:
+        """Return the cases that are measured beside this one, by name: its serialized `twin` and its legs.
+
+        Each distinct one is measured once a run. Names are those of columns: `leg_h2d` gives `leg_h2d_ms`.
+        """
+        return {}
+
+    def resolved(self, known: Known) -> Scenario:
+        """Return this case with all that depends on the machine made a number; raises CaseFailed where that is not known."""
+        return self
+
+    def derived(self, known: Known, median_ms: float) -> dict[str, float]:
+        """Return figures of the summary that follow from the companions and this case's own median by its clock."""
+        return {}
 
     def plan(self) -> Plan:
         """Write the Plan of this case."""
