@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runner.memory import DEVICE
+from runner.memory import DEVICE, Pages
 from runner.plan import (
     Alloc,
     Buffer,
@@ -39,9 +39,9 @@ class PlanWriter:
         self._marks: list[str] = []
         self._expects: list[Expect] = []
 
-    def buffer(self, name: str, memory: str, size: int, *, allocate: bool = True) -> int:
+    def buffer(self, name: str, memory: str, size: int, *, allocate: bool = True, pages: Pages = "normal") -> int:
         """Add a buffer, allocated before the timed region unless the lane itself allocates it."""
-        self._buffers.append(Buffer(name, memory, size))
+        self._buffers.append(Buffer(name, memory, size, pages))
         index = len(self._buffers) - 1
         if allocate:
             self.setup.append(Alloc(index))
@@ -91,6 +91,10 @@ class PlanWriter:
     def expect(self, buffer: int, size: int, added: int = 0) -> None:
         """Expect the case's data, plus `added`, in the first `size` bytes of a buffer."""
         self._expects.append(Expect(buffer, 0, size, DATA_SALT, 0, added))
+
+    def expect_range(self, buffer: int, offset: int, size: int, source_offset: int = 0, added: int = 0) -> None:
+        """Expect in a range the case's data from byte `source_offset` on, plus `added`."""
+        self._expects.append(Expect(buffer, offset, size, DATA_SALT, source_offset, added))
 
     def plan(self) -> Plan:
         """Return what was written so far as a frozen Plan."""

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import pytest
+
+from runner.device.simulated import SimulatedDevice, load_profile
+from runner.plan_check import check_plan
+from runner.scenarios.legs import Leg
+
+
+@pytest.mark.parametrize("part", ["host_in", "h2d", "kernel", "d2h", "host_out"])
+@pytest.mark.parametrize("staged", [True, False])
+@pytest.mark.parametrize("buffer", ["pageable", "pinned"])
+@pytest.mark.parametrize(("total", "slots"), [(64, 1), (60, 1), (60, 3), (64, 9)])
+def test_every_leg_is_proven_safe_and_its_data_are_right(part: str, staged: bool, buffer: str, total: int, slots: int) -> None:
+    leg = Leg(part=part, buffer=buffer, staged=staged, total=total, chunk=16, slots=slots, passes=2)  # type: ignore[arg-type]
+    plan = leg.plan()
+    check_plan(plan)
+    session = SimulatedDevice(load_profile("test")).open(plan)
+    trace = session.play(0)
+    assert session.verify() == ()
+    assert plan.expects
+    assert leg.figures(plan, trace)["leg_ms"] > 0
+
+
+def test_a_leg_takes_what_its_chunks_take_one_after_another() -> None:
+    mib = 2**20
+    leg = Leg(part="h2d", buffer="pinned", staged=True, total=40 * 1_000_000, chunk=10 * 1_000_000, slots=2)
+    session = SimulatedDevice(load_profile("test")).open(leg.plan())
+    # Four copies of 1 ms at 10 GB/s, and the microsecond of the timed event before them.
+    assert leg.figures(leg.plan(), session.play(0))["leg_ms"] == pytest.approx(4.001, abs=0.001)
+    assert leg.payload_bytes() < 40 * mib
