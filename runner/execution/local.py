@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from runner.device.contract import Device, DeviceFacts
+from runner.errors import CaseError
 from runner.expand import Case
 from runner.measure.case import measure_case
+from runner.measure.companions import CompanionBook
 from runner.measure.preflight import available_host_bytes, refusal_of
 from runner.measure.result import CaseResult
 from runner.spec.experiment import Measure
@@ -20,17 +22,26 @@ def play_cases(device: Device, facts: DeviceFacts, cases: Sequence[Case], measur
     """
     lost_in = ""
     host = available_host_bytes() if facts.host_bytes is None else facts.host_bytes
+    book = CompanionBook(device, host, measure)
     for case in cases:
         if case.excluded:
             yield CaseResult(case, "excluded", case.excluded)
         elif lost_in:
             yield CaseResult(case, "not_run", f"the device was lost in case {lost_in}")
         else:
-            plan = case.model.plan()
-            refusal = refusal_of(plan.demand(), facts, host)
-            result = CaseResult(case, "skipped", refusal) if refusal else measure_case(device, facts, case, plan, measure)
+            yield _play(device, facts, case, book, host)
             lost_in = case.case_id if device.lost else ""
-            yield result
+
+
+def _play(device: Device, facts: DeviceFacts, case: Case, book: CompanionBook, host: int) -> CaseResult:
+    """Measure one case, or say that it does not fit the machine."""
+    try:
+        refusal = refusal_of(case.model.demand(), facts, host)
+        if refusal:
+            return CaseResult(case, "skipped", refusal)
+        return measure_case(device, facts, book.prepare(case), book.measure)
+    except CaseError as error:
+        return CaseResult(case, "unsupported" if error.status == "unsupported" else "failed", str(error))
 
 
 def with_all_cases(cases: Sequence[Case], results: Sequence[CaseResult], why: str) -> list[CaseResult]:

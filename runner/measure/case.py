@@ -7,10 +7,12 @@ compared with what the Plan expects; a wrong byte ends the case as `corrupt`, wi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from runner.device.contract import Device, DeviceFacts, Mismatch, Session, Trace
 from runner.errors import CaseError
 from runner.expand import Case
+from runner.measure.companions import Prepared, derive
 from runner.measure.flags import flags_of
 from runner.measure.result import CaseResult, Role, Sample
 from runner.plan import Plan
@@ -18,21 +20,25 @@ from runner.plan_check import check_plan
 from runner.spec.experiment import Measure
 
 
-def measure_case(device: Device, facts: DeviceFacts, case: Case, plan: Plan, measure: Measure) -> CaseResult:
-    """Measure one case, which has written `plan`, on an opened device.
+def measure_case(device: Device, facts: DeviceFacts, prepared: Prepared, measure: Measure) -> CaseResult:
+    """Measure one case on an opened device, beside the companions that were measured before it.
 
     A case that the device refuses or breaks becomes a result with `failed` or `unsupported` and the reason; errors that are not
     the case's own (PlanError) fly on.
     """
+    case = prepared.case
     try:
+        plan = case.model.plan()
         check_plan(plan)
         session = device.open(plan)
         try:
-            return _measure(session, device, facts, case, plan, measure)
+            result = _measure(session, device, facts, case, plan, measure)
         finally:
             session.close()
     except CaseError as error:
-        return CaseResult(case, "unsupported" if error.status == "unsupported" else "failed", str(error))
+        result = CaseResult(case, "unsupported" if error.status == "unsupported" else "failed", str(error))
+    derived = derive(prepared, result.samples, measure.clock or case.model.CLOCK)
+    return replace(result, companions=prepared.samples, derived=derived)
 
 
 def _measure(session: Session, device: Device, facts: DeviceFacts, case: Case, plan: Plan, measure: Measure) -> CaseResult:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from runner.expand import Case
 
 Status = Literal["ok", "excluded", "skipped", "unsupported", "failed", "timeout", "corrupt", "not_run"]
-Role = Literal["sample", "warmup"]
+Role = str
+"""What a play was for: `sample`, `warmup`, or the name of a companion (`twin`, `leg_h2d`, …)."""
 
 FLAGS = {
     "implausible": "a rate above the limit of the link",
@@ -36,7 +37,9 @@ class CaseResult:
 
     `reason` is a sentence wherever `status` is not ok. `memory_actual` is what the driver said of the buffers
     (`input=pageable`, joined by blanks). `samples` are raw and in the order in which they were taken, warm-ups among them.
-    `deterministic` tells that every sample is the same by construction, so that no interval may be made of them.
+    `companions` are the plays of twins and legs that were measured for this case first, `derived` what follows from them and
+    from those that other cases share. `deterministic` tells that every sample is the same by construction, so that no interval
+    may be made of them.
     """
 
     case: Case
@@ -47,3 +50,5 @@ class CaseResult:
     memory_actual: str = ""
     corrupt_bytes: int = 0
     deterministic: bool = False
+    companions: tuple[Sample, ...] = ()
+    derived: Mapping[str, float] = field(default_factory=dict)

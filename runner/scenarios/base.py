@@ -15,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from runner.device.contract import Trace
-from runner.plan import Plan
+from runner.plan import Demand, Plan
 from runner.units import ALLOWED_SIZE, LARGEST_SIZE, parse_size
 
 LARGEST_PLAN: Final = 250_000
@@ -97,6 +97,10 @@ class Scenario(StrictModel):
     def plan(self) -> Plan:
         """Write the Plan of this case."""
         raise NotImplementedError
+
+    def demand(self) -> Demand:
+        """Return the most memory that the case holds at once, known before it is resolved."""
+        return self.plan().demand()
 
     def figures(self, plan: Plan, trace: Trace) -> dict[str, float]:
         """Turn the Trace of one play into figures: `wall_ms`, `event_ms`, `call_us`; what was not timed is absent."""

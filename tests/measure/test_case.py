@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -11,9 +11,10 @@ from runner.errors import CaseFailed, CaseUnsupported, PlanError
 from runner.execution.local import play_cases, with_all_cases
 from runner.expand import Case
 from runner.measure.case import measure_case
+from runner.measure.companions import Prepared
 from runner.measure.result import CaseResult
 from runner.plan import Plan
-from runner.scenarios.base import Scenario
+from runner.scenarios.base import Known, Scenario
 from runner.scenarios.pipeline import Pipeline
 from runner.scenarios.transfer import Transfer
 from runner.spec.experiment import Measure
@@ -72,7 +73,7 @@ def case(model: Scenario | None = None, case_id: str = "c_1", excluded: str = ""
 
 def measured(device: ScriptedDevice, model: Scenario | None = None, measure: Measure = MEASURE) -> CaseResult:
     one = case(model)
-    return measure_case(device, FACTS, one, one.model.plan(), measure)
+    return measure_case(device, FACTS, Prepared(one, Known(0), ()), measure)
 
 
 def test_every_play_has_its_own_data_is_verified_and_is_kept_with_its_role() -> None:
@@ -116,13 +117,14 @@ def test_a_refused_case_becomes_a_row_with_its_reason(error: Exception, status: 
 
 
 def test_a_plan_that_races_is_our_own_fault_and_never_played() -> None:
+    class Unfinished(Transfer):
+        def plan(self) -> Plan:
+            whole = super().plan()
+            return replace(whole, lanes=(whole.lanes[0][:-2],))
+
     device = ScriptedDevice([trace()])
-    one = case()
-    broken = one.model.plan()
-    unfinished = Plan(broken.buffers, broken.setup, broken.prepare, (broken.lanes[0][:-2],), streams=broken.streams,
-                      events=broken.events, marks=broken.marks, expects=broken.expects)  # fmt: skip
     with pytest.raises(PlanError, match="the clock stops before the work is done"):
-        measure_case(device, FACTS, one, unfinished, MEASURE)
+        measured(device, Unfinished(kind="transfer", direction="h2d", size=MIB))
     assert device.log == []
 
 

@@ -1,0 +1,93 @@
+"""Measuring what a case is held against, its serialized twin and its legs, once for each distinct one of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from runner.device.contract import Device
+from runner.errors import CaseError
+from runner.expand import Case
+from runner.measure.result import Sample
+from runner.plan_check import check_plan
+from runner.scenarios.base import Known, Scenario
+from runner.spec.experiment import Measure
+from runner.stats import median
+
+MOST_SAMPLES: Final = 5
+"""Samples of a companion: its median enters bounds and shares, which need no narrow interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A case ready to be measured: its model with every number resolved, what is known, and the samples taken on the way."""
+
+    case: Case
+    known: Known
+    samples: tuple[Sample, ...]
+
+
+@dataclass(slots=True)
+class CompanionBook:
+    """The companions measured so far on one device."""
+
+    device: Device
+    host_bytes: int
+    measure: Measure
+    _medians: dict[str, float | None] = field(default_factory=dict)
+
+    def prepare(self, case: Case) -> Prepared:
+        """Measure the companions of a case that are not known yet, and resolve it by them.
+
+        A companion that the device refuses stays unknown; what follows from it is then missing. Raises CaseFailed where the case
+        itself cannot be resolved without.
+        """
+        known, samples = self._known(case.model.companions())
+        model = case.model.resolved(known)
+        if model is not case.model:
+            known, more = self._known(model.companions())
+            samples += more
+        return Prepared(replace(case, model=model), known, tuple(samples))
+
+    def _known(self, companions: Mapping[str, Scenario]) -> tuple[Known, list[Sample]]:
+        times: dict[str, float] = {}
+        samples: list[Sample] = []
+        for name, model in companions.items():
+            key = model.model_dump_json()
+            if key not in self._medians:
+                taken = self._play(name, model)
+                self._medians[key] = median([_time_of(model, sample) for sample in taken]) if taken else None
+                samples += taken
+            time = self._medians[key]
+            if time is not None:
+                times[name] = time
+        return Known(self.host_bytes, times), samples
+
+    def _play(self, name: str, model: Scenario) -> list[Sample]:
+        """Play a companion some times, first to warm up; nothing where the device refuses it or its data are wrong."""
+        count = 1 if self.device.deterministic else 1 + min(self.measure.samples, MOST_SAMPLES)
+        taken: list[Sample] = []
+        plan = model.plan()
+        check_plan(plan)
+        try:
+            with closing(self.device.open(plan)) as session:
+                for play in range(count):
+                    trace = session.play(play)
+                    if session.verify():
+                        return []
+                    taken.append(Sample(name, play, model.figures(plan, trace)))
+        except CaseError:
+            return []
+        return taken[1:] or taken
+
+
+def _time_of(model: Scenario, sample: Sample) -> float:
+    return sample.figures.get("leg_ms", sample.figures.get(f"{model.CLOCK}_ms", float("nan")))
+
+
+def derive(prepared: Prepared, samples: Sequence[Sample], clock: str) -> dict[str, float]:
+    """Return the figures of the summary that follow from a case's samples and what it is held against."""
+    values = [sample.figures[f"{clock}_ms"] for sample in samples if sample.role == "sample" and f"{clock}_ms" in sample.figures]
+    return prepared.case.model.derived(prepared.known, median(values)) if values else {}
