@@ -118,6 +118,16 @@ RATES: Final = (
         f"payload bytes / ms / 10^6; ms is {_CLOCK}, unless the file sets measure.clock",
     ),
     Column("gib_per_s", "number", "2^30 bytes/s", "The same rate in binary units.", "gb_per_s * 10^9 / 2^30"),
+    Column(
+        "link_gb_per_s", "number", "10^9 bytes/s", "The limit of the link in one direction, as the device reports it under load."
+    ),
+    Column(
+        "share_of_link",
+        "number",
+        "",
+        "The rate as a share of what the link allows, of both directions where both are used at once.",
+        "gb_per_s / link_gb_per_s, or / (2 * link_gb_per_s) for both directions",
+    ),
     Column("h2d_gb_per_s", "number", "10^9 bytes/s", f"{_OWN_TIME}, to the device.", "size_bytes / median_h2d_event_ms / 10^6"),
     Column("d2h_gb_per_s", "number", "10^9 bytes/s", f"{_OWN_TIME}, to the host.", "size_bytes / median_d2h_event_ms / 10^6"),
     Column(
@@ -144,9 +154,56 @@ RATES: Final = (
     ),
 )
 
+_PART = "median of the leg alone, over all chunks, measured once a run for each distinct one"
+DERIVED: Final = (
+    Column(
+        "twin_ms", "number", "ms", "The same work one chunk at a time, measured in the same run.", "median wall time of role twin"
+    ),
+    Column("leg_host_in_ms", "number", "ms", "The host's copies into the stagers, alone.", _PART),
+    Column("leg_h2d_ms", "number", "ms", "The uploads of all chunks, alone.", _PART),
+    Column("leg_kernel_ms", "number", "ms", "The kernels of all chunks, alone.", _PART),
+    Column("leg_d2h_ms", "number", "ms", "The downloads of all chunks, alone.", _PART),
+    Column("leg_host_out_ms", "number", "ms", "The host's copies out of the stagers, alone.", _PART),
+    Column("bound_none_ms", "number", "ms", "What the legs take where nothing overlaps.", "sum of the legs"),
+    Column(
+        "bound_one_way_ms",
+        "number",
+        "ms",
+        "The least where uploads and downloads take turns on one engine and all else overlaps.",
+        "greatest of host legs, h2d + d2h, and kernel",
+    ),
+    Column(
+        "bound_full_ms",
+        "number",
+        "ms",
+        "The least where uploads, kernels, downloads and the host's copies all overlap.",
+        "greatest of host legs, h2d, kernel and d2h",
+    ),
+    Column(
+        "overlap_efficiency",
+        "number",
+        "",
+        "How much of what could be gained was gained: 0 as slow as the twin, 1 at the full bound.",
+        "(twin_ms - median_wall_ms) / (twin_ms - bound_full_ms)",
+    ),
+    Column(
+        "hidden_fraction",
+        "number",
+        "",
+        "How much of the shorter legs ran hidden behind the longest one.",
+        "1 - (median_wall_ms - bound_full_ms) / (bound_none_ms - bound_full_ms), from 0 to 1",
+    ),
+)
+
 SAMPLE: Final = (
-    Column("role", "text", "", "sample: it counts. warmup: taken before, and left out of every statistic."),
+    Column(
+        "role",
+        "text",
+        "",
+        "sample: it counts. warmup: taken before, and left out of every statistic. twin, leg_…: what the case is held against.",
+    ),
     Column("sample", "integer", "", "Number of the play, from 0, within its role."),
+    Column("leg_ms", "number", "ms", "Time of a leg: of host copies by the host's clock, of the device's work between events."),
 )
 
 CASE: Final = (Column("excluded", "text", "", "Why the file excludes the case; empty where it runs."),)
@@ -166,7 +223,7 @@ VERDICT: Final = (
 def summary_columns() -> tuple[Column, ...]:
     """Return the columns of summary.csv in order; the same for every run, so that tables can be put under each other."""
     samples = Column("samples", "integer", "samples", "Samples that the statistics are made of, without warm-ups.")
-    return (*LEAD, *AXES, *own_columns(), *OUTCOME, samples, *_statistics(), *RATES)
+    return (*LEAD, *AXES, *own_columns(), *OUTCOME, samples, *_statistics(), *RATES, *DERIVED)
 
 
 def sample_columns() -> tuple[Column, ...]:

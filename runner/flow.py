@@ -117,7 +117,9 @@ def _finish(
     """Write the tables, the verdicts and the final manifest."""
     verdicts = judge(loaded.experiment, results)
     experiment = loaded.experiment
-    run = RunInfo(folder.run_id, experiment.name, facts.name, facts.kind, experiment.baseline, experiment.measure.clock)
+    run = RunInfo(
+        folder.run_id, experiment.name, facts.name, facts.kind, experiment.baseline, experiment.measure.clock, facts.link_gb_per_s
+    )
     write_tables(folder.path, run, results, verdicts)
     statuses = Counter(result.status for result in results)
     code = 130 if interrupted else _exit_code(statuses, verdicts)

@@ -26,7 +26,7 @@ class RunInfo:
     """What all rows of a run have in common.
 
     `baseline` is the scenario that speedups refer to, None where there is none. `clock` gives the rates; where it is None each
-    kind's own does.
+    kind's own does. `link_gb_per_s` is the limit of the device's link in one direction, None where it is unknown.
     """
 
     run_id: str
@@ -35,6 +35,7 @@ class RunInfo:
     device_kind: str
     baseline: str | None = None
     clock: Clock | None = None
+    link_gb_per_s: float | None = None
 
 
 def summary_rows(run: RunInfo, results: Sequence[CaseResult]) -> list[Row]:
@@ -49,7 +50,8 @@ def summary_rows(run: RunInfo, results: Sequence[CaseResult]) -> list[Row]:
             "samples": sum(sample.role == "sample" for sample in result.samples),
         }
         | _statistics(spread_of)
-        | (_rates(result, spread_of, run.clock) if result.status == "ok" else {})
+        | (_rates(result, spread_of, run) if result.status == "ok" else {})
+        | (result.derived if result.status == "ok" else {})
         | speedup
         for result, spread_of, speedup in zip(results, spreads, speedups, strict=True)
     ]
@@ -59,7 +61,7 @@ def sample_rows(run: RunInfo, results: Iterable[CaseResult]) -> Iterator[Row]:
     """Yield one row a play, warm-ups too, with the columns of `sample_columns`."""
     for result in results:
         lead = _lead(run, result)
-        for sample in result.samples:
+        for sample in (*result.companions, *result.samples):
             yield lead | {"role": sample.role, "sample": sample.index} | dict(sample.figures)
 
 
@@ -145,10 +147,13 @@ def _statistics(spreads: Mapping[str, Spread]) -> dict[str, Cell]:
     return cells
 
 
-def _rates(result: CaseResult, spreads: Mapping[str, Spread], clock: Clock | None) -> dict[str, Cell]:
+def _rates(result: CaseResult, spreads: Mapping[str, Spread], run: RunInfo) -> dict[str, Cell]:
     model = result.case.model
-    rate = _gb_per_s(model.payload_bytes(), spreads[f"{clock or model.CLOCK}_ms"].median)
+    rate = _gb_per_s(model.payload_bytes(), spreads[f"{run.clock or model.CLOCK}_ms"].median)
     cells: dict[str, Cell] = {"gb_per_s": rate, "gib_per_s": None if rate is None else rate * _GIB_PER_GB}
+    if run.link_gb_per_s:
+        cells["link_gb_per_s"] = run.link_gb_per_s
+        cells["share_of_link"] = None if rate is None else rate / (run.link_gb_per_s * model.ways())
     for direction, size in model.direction_bytes().items():
         cells[f"{direction}_gb_per_s"] = _gb_per_s(size, spreads[f"{direction}_event_ms"].median)
     return cells

@@ -97,7 +97,15 @@ def closing_lines(outcome: RunOutcome, rows: Sequence[Row]) -> list[str]:
 def rows_of(outcome: RunOutcome) -> list[Row]:
     """Return the rows of summary.csv."""
     experiment, facts = outcome.loaded.experiment, outcome.facts
-    run = RunInfo(outcome.run_id, experiment.name, facts.name, facts.kind, experiment.baseline, experiment.measure.clock)
+    run = RunInfo(
+        outcome.run_id,
+        experiment.name,
+        facts.name,
+        facts.kind,
+        experiment.baseline,
+        experiment.measure.clock,
+        facts.link_gb_per_s,
+    )
     return summary_rows(run, outcome.results)
 
 
