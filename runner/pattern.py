@@ -38,24 +38,27 @@ def offset_of(salt: int, sample: int) -> int:
     return (mixed ^ (mixed >> 31)) & (2**32 - 1)
 
 
-def first_word(start: int, common: int) -> int:
+def first_word(start: int, common: int, step: int = STEP) -> int:
     """Return the word of the pattern that holds byte `start` of the filled buffer."""
-    return (start // WORD * STEP + common) & (2**32 - 1)
+    return (start // WORD * step + common) & (2**32 - 1)
 
 
-def fill(target: Bytes, start: int, common: int) -> None:
-    """Write the pattern over `target`, whose first byte is byte `start` of the filled buffer; `common` is of `offset_of`."""
+def fill(target: Bytes, start: int, common: int, step: int = STEP) -> None:
+    """Write the pattern over `target`, whose first byte is byte `start` of the filled buffer.
+
+    `common` is of `offset_of`, `step` of `step_of`.
+    """
     for begin in range(0, len(target), _BLOCK_WORDS * WORD):
         piece = target[begin : begin + _BLOCK_WORDS * WORD]
-        piece[:] = _bytes_of(start + begin, len(piece), common)
+        piece[:] = _bytes_of(start + begin, len(piece), common, step)
 
 
-def first_difference(actual: Bytes, start: int, common: int) -> tuple[int, int] | None:
+def first_difference(actual: Bytes, start: int, common: int, step: int = STEP) -> tuple[int, int] | None:
     """Compare with the pattern; return (index of the first wrong byte, number of wrong bytes), None where all is right."""
     first, wrong = -1, 0
     for begin in range(0, len(actual), _BLOCK_WORDS * WORD):
         piece = actual[begin : begin + _BLOCK_WORDS * WORD]
-        expected = _bytes_of(start + begin, len(piece), common)
+        expected = _bytes_of(start + begin, len(piece), common, step)
         if np.array_equal(piece, expected):
             continue
         places = np.flatnonzero(piece != expected)
@@ -64,9 +67,11 @@ def first_difference(actual: Bytes, start: int, common: int) -> tuple[int, int] 
     return None if first < 0 else (first, wrong)
 
 
-def _bytes_of(start: int, size: int, common: int) -> Bytes:
+def _bytes_of(start: int, size: int, common: int, step: int) -> Bytes:
     """Return `size` bytes of the pattern from byte `start` on; at most one block and its ragged ends."""
     skip = start % WORD
     words = (skip + size + WORD - 1) // WORD
+    if not step:
+        return np.full(words, common, dtype=np.uint32).view(np.uint8)[skip : skip + size]
     base = _BASE[:words] if words <= _BLOCK_WORDS else np.arange(words, dtype=np.uint32) * np.uint32(STEP)
     return (base + np.uint32(first_word(start, common))).view(np.uint8)[skip : skip + size]
