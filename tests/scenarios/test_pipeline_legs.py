@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import pytest
+
+from runner.errors import CaseFailed
+from runner.scenarios.base import Known
+from runner.scenarios.pipeline import Pipeline
+from runner.scenarios.pipeline_legs import companions_of, derive, resolve, twin_of
+
+
+def pipeline(**fields: object) -> Pipeline:
+    return Pipeline.model_validate(
+        {"kind": "pipeline", "schedule": "overlapped", "total": 2048, "chunk": 256, "streams": 3, **fields}
+    )
+
+
+def test_a_staged_ring_is_held_against_five_legs_and_its_twin() -> None:
+    companions = companions_of(pipeline(staging="copy", compute={"passes": 2}))
+    assert list(companions) == ["leg_host_in", "leg_h2d", "leg_kernel", "leg_d2h", "leg_host_out", "twin"]
+    twin = companions["twin"]
+    assert isinstance(twin, Pipeline)
+    assert (twin.schedule, twin.streams, twin.staging, twin.compute.passes) == ("serialized", 1, "copy", 2)
+    assert twin == twin_of(twin), "the twin of a twin is itself"
+
+
+@pytest.mark.parametrize(
+    ("fields", "names"),
+    [
+        ({"schedule": "serialized", "streams": 1}, ["leg_h2d", "leg_kernel", "leg_d2h"]),
+        ({"direction": "upload"}, ["leg_h2d", "leg_kernel", "twin"]),
+        ({"direction": "download", "staging": "copy"}, ["leg_kernel", "leg_d2h", "leg_host_out", "twin"]),
+        ({"compute": {"ratio": 1.5}}, ["leg_h2d", "leg_d2h", "leg_kernel"]),
+    ],
+)
+def test_only_the_parts_that_a_pipeline_has_are_measured(fields: dict[str, object], names: list[str]) -> None:
+    assert list(companions_of(pipeline(**fields))) == names
+
+
+def test_cases_that_differ_in_streams_alone_share_their_kernel_leg() -> None:
+    first, second = (companions_of(pipeline(streams=streams))["leg_kernel"] for streams in (2, 5))
+    assert first == second
+
+
+def test_a_ratio_becomes_the_passes_that_take_so_long() -> None:
+    case = pipeline(compute={"ratio": 1.5})
+    known = Known(0, {"leg_h2d": 4.0, "leg_d2h": 5.0, "leg_kernel": 0.5})
+    resolved = resolve(case, known)
+    assert (resolved.compute.passes, resolved.compute.ratio) == (15, 1.5)
+    assert resolve(resolved, known) is resolved
+    with pytest.raises(CaseFailed, match="could not be measured"):
+        resolve(case, Known(0, {"leg_h2d": 4.0}))
+
+
+def test_bounds_and_what_was_gained_by_hand() -> None:
+    case = pipeline(staging="copy")
+    legs = {"leg_host_in": 3.0, "leg_h2d": 5.0, "leg_kernel": 1.0, "leg_d2h": 4.0, "leg_host_out": 3.0}
+    figures = derive(case, Known(0, legs | {"twin": 16.0}), 8.0)
+    assert (figures["bound_none_ms"], figures["bound_one_way_ms"], figures["bound_full_ms"]) == (16.0, 9.0, 6.0)
+    assert figures["overlap_efficiency"] == pytest.approx(0.8)
+    assert figures["hidden_fraction"] == pytest.approx(0.8)
+    assert (figures["twin_ms"], figures["leg_h2d_ms"]) == (16.0, 5.0)
+
+
+def test_without_a_leg_there_are_no_bounds() -> None:
+    figures = derive(pipeline(), Known(0, {"leg_h2d": 5.0, "twin": 16.0}), 8.0)
+    assert figures == {"leg_h2d_ms": 5.0, "twin_ms": 16.0}
