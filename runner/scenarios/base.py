@@ -76,6 +76,8 @@ class Scenario(StrictModel):
     """The clock whose time gives the rate: the host's wall clock, or CUDA events."""
     ISOLATED: ClassVar[bool] = False
     """Whether a real device plays the case in a process of its own, since it may break the context or the process."""
+    TOLERATES: ClassVar[bool] = False
+    """Whether wrong bytes, or an error that costs the device, are what the case looks for: figures of a case that is `ok`."""
 
     kind: str
 
@@ -115,7 +117,7 @@ class Scenario(StrictModel):
         return {}
 
     def ways(self) -> int:
-        """Return how many directions of the link carry the payload at once."""
+        """Return how many directions of the link carry the payload at once; 0 where it never crosses the link."""
         return 1
 
     def async_calls(self) -> int:
@@ -148,3 +150,16 @@ def event_ms(plan: Plan, trace: Trace, begin: str, end: str) -> float | None:
     names = [event.name for event in plan.events]
     first, last = trace.event_ns[names.index(begin)], trace.event_ns[names.index(end)]
     return None if first is None or last is None else (last - first) / 1e6
+
+
+def cpu_ms(plan: Plan, trace: Trace, begin: str, end: str) -> float | None:
+    """Return the lane's processor time between two marks in ms, None where a device cannot tell it."""
+    if not trace.cpu_ns:
+        return None
+    first, last = trace.cpu_ns[plan.marks.index(begin)], trace.cpu_ns[plan.marks.index(end)]
+    return None if first is None or last is None else (last - first) / 1e6
+
+
+def timed(figures: Mapping[str, float | None]) -> dict[str, float]:
+    """Return the figures without those that were not timed."""
+    return {name: value for name, value in figures.items() if value is not None}
