@@ -12,22 +12,29 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from runner.errors import PlanError
-from runner.pattern import WORD
+from runner.memory import kind_of
+from runner.pattern import FLAT, WORD
 from runner.plan import (
     Alloc,
     Barrier,
+    Buffer,
+    Busy,
     Copy,
     Drain,
     Expect,
     Fill,
     Free,
     Gate,
+    HostAccess,
     HostCopy,
     HostWait,
+    KernelAccess,
+    KernelCopy,
     Launch,
     Mark,
     Operation,
     Plan,
+    Prefetch,
     Record,
     Register,
     Release,
@@ -39,7 +46,7 @@ from runner.plan_order import check_order, place
 __all__ = ["check_bounds", "check_order", "check_plan"]
 
 _UNTIMED: Final = (Alloc, Free, Register, Unregister, Fill)
-"""What may stand outside the lanes."""
+"""What may stand outside the lanes; in `prepare` a Prefetch, too."""
 
 
 def check_plan(plan: Plan) -> None:
@@ -51,8 +58,10 @@ def check_plan(plan: Plan) -> None:
 def check_bounds(plan: Plan) -> None:
     """Check each operation and expectation of `plan` by itself; raises PlanError at the first that cannot be right.
 
-    Indices lie in the tables, ranges in their buffers, launches cover whole words, directions agree with where buffers lie, each
-    event is recorded and each mark read at most once, each gate has its release, all lanes hold as many barriers.
+    Indices lie in the tables, ranges in their buffers, kernels and accesses in place cover whole words, directions agree with
+    where buffers lie, kinds can do what is asked of them, each event is recorded and each mark read at most once, each gate has
+    its release, all lanes hold as many barriers. Whether a kernel may use a buffer is for `check_order`,
+    since Register changes it.
     """
     bounds = _Bounds(plan)
     for phase, operations in (("setup", plan.setup), ("prepare", plan.prepare), ("teardown", plan.teardown)):
@@ -81,12 +90,17 @@ class _Bounds:
         self.checks: dict[type[Any], Callable[[Any], None]] = {
             Alloc: self._buffer_only,
             Free: self._buffer_only,
-            Register: self._host_buffer,
-            Unregister: self._host_buffer,
+            Register: self._registration,
+            Unregister: self._registration,
             Fill: self._refused_on_lanes,
             HostCopy: self._host_copy,
             Copy: self._copy,
             Launch: self._launch,
+            KernelCopy: self._kernel_copy,
+            KernelAccess: self._kernel_access,
+            HostAccess: self._host_access,
+            Busy: self._busy,
+            Prefetch: self._prefetch,
             Record: self._record,
             StreamWait: self._stream_wait,
             HostWait: self._host_wait,
@@ -102,8 +116,9 @@ class _Bounds:
         self.phase = phase
         for self.index, self.operation in enumerate(operations):
             operation = self.operation
-            if not isinstance(operation, _UNTIMED):
-                self._refuse(f"only Alloc, Free, Register, Unregister and Fill may stand in {phase}")
+            if not (isinstance(operation, _UNTIMED) or (phase == "prepare" and isinstance(operation, Prefetch))):
+                also = " (and Prefetch)" if phase == "prepare" else ""
+                self._refuse(f"only Alloc, Free, Register, Unregister and Fill{also} may stand in {phase}")
             if isinstance(operation, Fill):
                 self._range(operation.buffer, operation.offset, operation.size)
             else:
@@ -131,17 +146,23 @@ class _Bounds:
                 raise PlanError(f"{where}: gate {gate} is never released")
         for number, expect in enumerate(plan.expects):
             _check_expect(plan, number, expect)
-        for buffer in plan.races_wanted:
-            if not 0 <= buffer < len(plan.buffers):
-                raise PlanError(f"races_wanted names buffer {buffer}, but the table has {len(plan.buffers)}")
+        for buffer in plan.buffers:
+            _check_pages(buffer)
+        for what, wanted in (("races_wanted", plan.races_wanted), ("faults_wanted", plan.faults_wanted)):
+            for index in wanted:
+                if not 0 <= index < len(plan.buffers):
+                    raise PlanError(f"{what} names buffer {index}, but the table has {len(plan.buffers)}")
 
     def _buffer_only(self, operation: Alloc | Free) -> None:
         self._buffer(operation.buffer)
 
-    def _host_buffer(self, operation: Register | Unregister) -> None:
+    def _registration(self, operation: Register | Unregister) -> None:
         self._buffer(operation.buffer)
         if self.on_device[operation.buffer]:
             self._refuse("only host memory can be registered")
+        memory = self.plan.buffers[operation.buffer].memory
+        if kind_of(memory).asynchronous:
+            self._refuse(f"{memory} memory needs no registration, and a driver refuses it")
 
     def _refused_on_lanes(self, operation: Fill) -> None:
         self._refuse("Fill may stand only in setup and prepare, since it is never timed")
@@ -151,8 +172,7 @@ class _Bounds:
         self._range(operation.src, operation.src_offset, operation.size)
         if self.on_device[operation.dst] or self.on_device[operation.src]:
             self._refuse("a host copy goes between host buffers; memory of the device is reached by Copy")
-        if operation.threads < 1:
-            self._refuse(f"{operation.threads} threads cannot copy; at least 1")
+        self._threads(operation.threads)
         if operation.dst == operation.src and abs(operation.dst_offset - operation.src_offset) < operation.size:
             self._refuse("source and destination overlap")
 
@@ -170,13 +190,43 @@ class _Bounds:
 
     def _launch(self, operation: Launch) -> None:
         self._stream(operation.stream)
-        self._range(operation.buffer, operation.offset, operation.size)
-        if not self.on_device[operation.buffer]:
-            self._refuse("a kernel touches only memory of the device")
-        if operation.offset % WORD or operation.size % WORD:
-            self._refuse(f"offset {operation.offset} and size {operation.size} must be multiples of {WORD}")
+        self._words(operation.buffer, operation.offset, operation.size)
         if operation.passes < 1:
             self._refuse(f"{operation.passes} passes do nothing; at least 1")
+
+    def _kernel_copy(self, operation: KernelCopy) -> None:
+        self._stream(operation.stream)
+        self._words(operation.dst, operation.dst_offset, operation.size)
+        self._words(operation.src, operation.src_offset, operation.size)
+        if self.on_device[operation.dst] == self.on_device[operation.src]:
+            self._refuse("a copy by a kernel goes between a host buffer and one of the device")
+
+    def _kernel_access(self, operation: KernelAccess) -> None:
+        self._stream(operation.stream)
+        self._access(operation)
+
+    def _host_access(self, operation: HostAccess) -> None:
+        self._access(operation)
+        if self.on_device[operation.buffer]:
+            self._refuse("the processor cannot use memory of the device in place")
+        self._threads(operation.threads)
+
+    def _access(self, operation: KernelAccess | HostAccess) -> None:
+        self._words(operation.buffer, operation.offset, operation.size)
+        if operation.access == "write" and operation.salt < FLAT:
+            self._refuse(f"salt {operation.salt} is not flat; what is written in place has a salt of {FLAT} or more")
+
+    def _busy(self, operation: Busy) -> None:
+        self._stream(operation.stream)
+        if operation.duration_ns < 1:
+            self._refuse(f"{operation.duration_ns} ns keep nothing busy; at least 1")
+
+    def _prefetch(self, operation: Prefetch) -> None:
+        self._stream(operation.stream)
+        self._range(operation.buffer, operation.offset, operation.size)
+        buffer = self.plan.buffers[operation.buffer]
+        if buffer.on_device or not kind_of(buffer.memory).migrates:
+            self._refuse(f"{buffer.memory} memory does not migrate, so nothing of it can be prefetched")
 
     def _record(self, operation: Record) -> None:
         self._stream(operation.stream)
@@ -236,6 +286,15 @@ class _Bounds:
             name, whole = self.plan.buffers[buffer].name, self.sizes[buffer]
             self._refuse(f"{size} bytes from byte {offset} on do not lie inside buffer {name!r} of {whole} bytes")
 
+    def _words(self, buffer: int, offset: int, size: int) -> None:
+        self._range(buffer, offset, size)
+        if offset % WORD or size % WORD:
+            self._refuse(f"offset {offset} and size {size} must be multiples of {WORD}")
+
+    def _threads(self, threads: int) -> None:
+        if threads < 1:
+            self._refuse(f"{threads} threads do nothing; at least 1")
+
     def _inside(self, what: str, number: int, length: int) -> None:
         if not 0 <= number < length:
             self._refuse(f"there is no {what} {number}; the Plan has {length}")
@@ -245,6 +304,14 @@ class _Bounds:
 
     def _refuse(self, why: str) -> None:
         raise PlanError(f"{self._place()}: {why}")
+
+
+def _check_pages(buffer: Buffer) -> None:
+    allowed = frozenset({"normal"}) if buffer.on_device else kind_of(buffer.memory).pages
+    if buffer.pages not in allowed:
+        raise PlanError(
+            f"buffer {buffer.name!r}: {buffer.memory} memory has no {buffer.pages} pages, only {', '.join(sorted(allowed))}"
+        )
 
 
 def _check_expect(plan: Plan, number: int, expect: Expect) -> None:

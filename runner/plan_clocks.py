@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import Final
 
-from runner.plan import Operation
+from runner.plan import Operation, Plan
 
 Clock = dict[int, int]
 NOTHING: Final[frozenset[int]] = frozenset()
@@ -143,6 +143,19 @@ class Ranges:
         self.by_start[at] = Segment(left.end, left.writer, left.write_time, dict(left.reads))
         self.starts.insert(index, at)
         left.end = at
+
+
+def clocks_of_streams(plan: Plan, first_component: int) -> list[StreamClock]:
+    """Return a queue a stream, but the null stream is one however often it is named; it and the blocking ones see each other."""
+    null = StreamClock(first_component)
+    streams = [
+        null if stream.kind == "null" else StreamClock(first_component + 1 + number) for number, stream in enumerate(plan.streams)
+    ]
+    blocking = [queue for queue, stream in zip(streams, plan.streams, strict=True) if stream.kind == "blocking"]
+    null.peers = blocking
+    for queue in blocking:
+        queue.peers = [null]
+    return streams
 
 
 def merge(into: Clock, clock: Clock) -> None:

@@ -6,8 +6,10 @@ accesses to the same bytes, one of them a write, must be ordered by that knowled
 
 Two devices differ in what they wait for, so only what all of them guarantee counts as order: a small copy from pageable memory
 may return before it has arrived (its source has been read, no more is known), freeing memory waits for nothing, and a gate orders
-nothing, since it may open by its time limit. For deadlocks the opposite is assumed: such a copy holds its lane, and all copies
-share one engine that serves them in order of issue. The order of two lanes' calls to one stream is taken as it was played.
+nothing, since it may open by its time limit. Not every device lets the host use memory that migrates while it works, so the host
+must then know that all streams are done, and their next work must know that the host is. For deadlocks the opposite is assumed:
+such a copy holds its lane, and all copies share one engine that serves them in order of issue. The order of two lanes' calls to
+one stream is taken as it was played.
 """
 
 from __future__ import annotations
@@ -20,32 +22,37 @@ from runner.memory import kind_of
 from runner.plan import (
     Alloc,
     Barrier,
+    Busy,
     Copy,
     Drain,
-    Fill,
     Free,
     Gate,
+    HostAccess,
     HostCopy,
     HostWait,
+    KernelAccess,
+    KernelCopy,
     Launch,
     Mark,
     Operation,
     Plan,
+    Prefetch,
     Record,
     Register,
     Release,
     StreamWait,
     Unregister,
 )
-from runner.plan_clocks import NOTHING, Clock, EventClock, LaneClock, Ranges, StreamClock, merge
+from runner.plan_clocks import NOTHING, Clock, EventClock, LaneClock, Ranges, StreamClock, clocks_of_streams, merge
 
 
 def check_order(plan: Plan) -> None:
     """Prove that `plan` cannot deadlock and that conflicting accesses are ordered, but for the races it declares.
 
     Expects a Plan that `check_bounds` has passed. Raises PlanError naming the lane, the operation and the buffer: memory used
-    before Alloc or after Free, a wait for an event not yet recorded, a deadlock, a race on a buffer outside `races_wanted` or
-    none on one inside, or a last mark that is read before all work is done.
+    before Alloc or after Free, a kernel given host memory that it may not use outside `faults_wanted` or never given that inside,
+    a wait for an event not yet recorded, a deadlock, a race on a buffer outside `races_wanted` or none on one inside, or a last
+    mark that is read before all work is done.
     """
     _Order(plan).play()
 
@@ -56,14 +63,16 @@ def place(plan: Plan, phase: str, index: int, operation: Operation) -> str:
     match operation:
         case Copy(direction=direction, src=src, dst=dst):
             kind += f" {direction} of {_name(plan, src)} to {_name(plan, dst)}"
-        case HostCopy(src=src, dst=dst):
+        case HostCopy(src=src, dst=dst) | KernelCopy(src=src, dst=dst):
             kind += f" of {_name(plan, src)} to {_name(plan, dst)}"
-        case Launch(buffer=buffer) | Alloc(buffer=buffer) | Free(buffer=buffer) | Fill(buffer=buffer):
-            kind += f" of {_name(plan, buffer)}"
-        case Register(buffer=buffer) | Unregister(buffer=buffer):
-            kind += f" of {_name(plan, buffer)}"
+        case HostAccess(buffer=buffer, access=access) | KernelAccess(buffer=buffer, access=access):
+            kind += f" {access} of {_name(plan, buffer)}"
+        case Prefetch(buffer=buffer, to=to):
+            kind += f" of {_name(plan, buffer)} to the {to}"
         case Record(event=event) | StreamWait(event=event) | HostWait(event=event):
             kind += f" of event {event}"
+        case _ if hasattr(operation, "buffer"):
+            kind += f" of {_name(plan, operation.buffer)}"
         case _:
             pass
     return f"{phase}, operation {index} ({kind})"
@@ -75,10 +84,14 @@ class _Order:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.lanes = [LaneClock(number, operations) for number, operations in enumerate(plan.lanes)]
-        self.streams = _streams(plan, len(plan.lanes))
+        self.streams = clocks_of_streams(plan, len(plan.lanes))
         self.ranges = [Ranges(buffer.size) for buffer in plan.buffers]
         self.alive = [False] * len(plan.buffers)
+        self.registered: set[int] = set()
         self.direct = [buffer.on_device or kind_of(buffer.memory).asynchronous for buffer in plan.buffers]
+        self.migrates = [not buffer.on_device and kind_of(buffer.memory).migrates for buffer in plan.buffers]
+        self.host_used: dict[int, int] = {}
+        self.faulted: set[int] = set()
         self.events: dict[int, EventClock] = {}
         self.released: set[int] = set()
         self.copies_held = NOTHING
@@ -95,6 +108,11 @@ class _Order:
             HostCopy: self._host_copy,
             Copy: self._copy,
             Launch: self._launch,
+            KernelCopy: self._kernel_copy,
+            KernelAccess: self._kernel_access,
+            HostAccess: self._host_access,
+            Busy: self._busy,
+            Prefetch: self._prefetch,
             Record: self._record,
             StreamWait: self._stream_wait,
             HostWait: self._host_wait,
@@ -108,7 +126,7 @@ class _Order:
     def play(self) -> None:
         """Play setup, prepare, the lanes in turn until all have ended, and teardown."""
         self._play_untimed("setup", self.plan.setup)
-        at_rest = list(self.alive)
+        at_rest, registered = list(self.alive), set(self.registered)
         self._play_untimed("prepare", self.plan.prepare)
         unfinished = list(self.lanes)
         while unfinished:
@@ -118,21 +136,43 @@ class _Order:
             unfinished = [lane for lane in unfinished if lane.at < len(lane.operations)]
             if not moved and unfinished:
                 raise PlanError("; ".join(self._stuck(lane) for lane in unfinished))
-        self._check_replay(at_rest)
+        self._check_replay(at_rest, registered)
         self._check_end()
-        self._check_races()
+        self._check_wanted()
         self._play_untimed("teardown", self.plan.teardown)
 
     def _play_untimed(self, phase: str, operations: tuple[Operation, ...]) -> None:
         for index, operation in enumerate(operations):
             buffer = operation.buffer  # type: ignore[union-attr]  # check_bounds lets no other operation stand here
+            wrong = ""
             if self.alive[buffer] is isinstance(operation, Alloc):
-                state = "already allocated" if self.alive[buffer] else "not allocated"
-                raise PlanError(f"{place(self.plan, phase, index, operation)}: {_name(self.plan, buffer)} is {state}")
-            if isinstance(operation, (Alloc, Free)):
-                self.alive[buffer] = isinstance(operation, Alloc)
+                wrong = "is already allocated" if self.alive[buffer] else "is not allocated"
+            elif isinstance(operation, (Alloc, Free)):
+                wrong = self._change_alive(buffer, isinstance(operation, Alloc))
             elif isinstance(operation, (Register, Unregister)):
-                self._set_direct(buffer, isinstance(operation, Register))
+                wrong = self._change_registered(buffer, isinstance(operation, Register))
+            if wrong:
+                raise PlanError(f"{place(self.plan, phase, index, operation)}: {_name(self.plan, buffer)} {wrong}")
+
+    def _change_alive(self, buffer: int, alive: bool) -> str:
+        """Note an allocation or its end; return what is wrong with it, empty where nothing is."""
+        if alive and self.alive[buffer]:
+            return "is already allocated"
+        if not alive and buffer in self.registered:
+            return "is freed while it is registered"
+        self.alive[buffer] = alive
+        return ""
+
+    def _change_registered(self, buffer: int, registered: bool) -> str:
+        """Note that a buffer is page-locked in place or no more; return what is wrong with it, empty where nothing is."""
+        if registered is (buffer in self.registered):
+            return "is already registered" if registered else "is not registered"
+        self.direct[buffer] = registered
+        if registered:
+            self.registered.add(buffer)
+        else:
+            self.registered.remove(buffer)
+        return ""
 
     def _advance(self, lane: LaneClock) -> bool:
         """Play a lane until it must wait or ends; return whether it got on."""
@@ -150,26 +190,25 @@ class _Order:
         return lane.at > begin
 
     def _alloc(self, operation: Alloc) -> bool:
-        if self.alive[operation.buffer]:
-            self._refuse(f"{_name(self.plan, operation.buffer)} is already allocated")
-        self.alive[operation.buffer] = True
+        self._require(operation.buffer, self._change_alive(operation.buffer, True))
         return self._whole(operation.buffer)
 
     def _free(self, operation: Free) -> bool:
         self._whole(operation.buffer)
-        self.alive[operation.buffer] = False
+        self._require(operation.buffer, self._change_alive(operation.buffer, False))
         return True
 
     def _register(self, operation: Register) -> bool:
-        self._set_direct(operation.buffer, True)
+        self._require(operation.buffer, self._change_registered(operation.buffer, True))
         return self._whole(operation.buffer)
 
     def _unregister(self, operation: Unregister) -> bool:
-        self._set_direct(operation.buffer, False)
+        self._require(operation.buffer, self._change_registered(operation.buffer, False))
         return self._whole(operation.buffer)
 
-    def _set_direct(self, buffer: int, registered: bool) -> None:
-        self.direct[buffer] = registered or kind_of(self.plan.buffers[buffer].memory).asynchronous
+    def _require(self, buffer: int, wrong: str) -> None:
+        if wrong:
+            self._refuse(f"{_name(self.plan, buffer)} {wrong}")
 
     def _whole(self, buffer: int) -> bool:
         """A change of the memory itself conflicts with every use of it."""
@@ -177,11 +216,25 @@ class _Order:
         return True
 
     def _host_copy(self, operation: HostCopy) -> bool:
-        lane = self.lane
-        self._access(operation.src, operation.src_offset, operation.size, lane, False)
-        self._access(operation.dst, operation.dst_offset, operation.size, lane, True)
-        lane.worked = lane.time
+        self._host_use(operation.src, operation.src_offset, operation.size, False)
+        self._host_use(operation.dst, operation.dst_offset, operation.size, True)
+        self.lane.worked = self.lane.time
         return True
+
+    def _host_access(self, operation: HostAccess) -> bool:
+        self._host_use(operation.buffer, operation.offset, operation.size, operation.access != "read")
+        self.lane.worked = self.lane.time
+        return True
+
+    def _host_use(self, buffer: int, offset: int, size: int, write: bool) -> None:
+        """Note that the processor reads or writes a range."""
+        lane = self.lane
+        self._access(buffer, offset, size, lane, write)
+        if self.migrates[buffer]:
+            for stream in self.streams:
+                if stream.worked and not lane.knows(stream.component, stream.worked):
+                    self._race(buffer, offset, size, stream.component, "of a kind that migrates, and work is still done")
+            self.host_used[lane.component] = lane.time
 
     def _copy(self, operation: Copy) -> bool:
         lane, stream = self.lane, self.streams[operation.stream]
@@ -194,7 +247,7 @@ class _Order:
             reader = lane if staged and not download else stream
             self._access(operation.src, operation.src_offset, operation.size, reader, False)
             self._access(operation.dst, operation.dst_offset, operation.size, stream, True)
-            stream.worked = stream.time
+            self._works(stream)
         if not (operation.blocking or staged):
             return True
         if stream.held - self.released:
@@ -205,13 +258,55 @@ class _Order:
         return True
 
     def _launch(self, operation: Launch) -> bool:
-        stream = self.streams[operation.stream]
+        stream = self._kernel(operation.stream)
+        self._kernel_use(operation.buffer, operation.offset, operation.size, stream, True)
+        return True
+
+    def _kernel_copy(self, operation: KernelCopy) -> bool:
+        stream = self._kernel(operation.stream)
+        self._kernel_use(operation.src, operation.src_offset, operation.size, stream, False)
+        self._kernel_use(operation.dst, operation.dst_offset, operation.size, stream, True)
+        return True
+
+    def _kernel_access(self, operation: KernelAccess) -> bool:
+        stream = self._kernel(operation.stream)
+        self._kernel_use(operation.buffer, operation.offset, operation.size, stream, operation.access != "read")
+        return True
+
+    def _busy(self, operation: Busy) -> bool:
+        self._kernel(operation.stream)
+        return True
+
+    def _prefetch(self, operation: Prefetch) -> bool:
+        """Pages that move are no use to anybody meanwhile, so it conflicts with reads, too."""
+        stream = self._kernel(operation.stream)
+        self._access(operation.buffer, operation.offset, operation.size, stream, True)
+        return True
+
+    def _kernel(self, number: int) -> StreamClock:
+        """Issue a kernel, or what a driver may do by one, to a stream and return that."""
+        stream = self.streams[number]
         stream.issue(self.lane)
         if stream.held or self.launches_held:
             stream.held = self.launches_held = (stream.held | self.launches_held) - self.released
-        self._access(operation.buffer, operation.offset, operation.size, stream, True)
+        self._works(stream)
+        return stream
+
+    def _works(self, stream: StreamClock) -> None:
+        """Note work in a stream, which must come after all that the host did with memory that migrates."""
         stream.worked = stream.time
-        return True
+        for lane, time in self.host_used.items():
+            if not stream.knows(lane, time):
+                self._refuse(f"lane {lane} may be using memory that migrates, and nothing orders the two; a wait is missing")
+
+    def _kernel_use(self, buffer: int, offset: int, size: int, stream: StreamClock, write: bool) -> None:
+        """Note that a kernel reads or writes a range, which must be memory that it may use."""
+        whole = self.plan.buffers[buffer]
+        if not (whole.on_device or kind_of(whole.memory).kernel_access or buffer in self.registered):
+            if buffer not in self.plan.faults_wanted:
+                self._refuse(f"a kernel may not use {_name(self.plan, buffer)}, whose memory is {whole.memory}")
+            self.faulted.add(buffer)
+        self._access(buffer, offset, size, stream, write)
 
     def _record(self, operation: Record) -> bool:
         stream = self.streams[operation.stream]
@@ -324,12 +419,15 @@ class _Order:
         where = place(self.plan, f"lane {lane.component}", lane.at, lane.operations[lane.at])
         return f"{where}: deadlock: this lane waits for ever"
 
-    def _check_replay(self, at_rest: list[bool]) -> None:
-        """A Plan is played many times, so each play must leave allocated what it found allocated."""
+    def _check_replay(self, at_rest: list[bool], registered: set[int]) -> None:
+        """A Plan is played many times, so each play must leave allocated and registered what it found so."""
         for buffer, (before, after) in enumerate(zip(at_rest, self.alive, strict=True)):
             if before != after:
                 state = "leaves allocated" if after else "frees"
                 raise PlanError(f"a play {state} {_name(self.plan, buffer)}, so it could not be played twice")
+        for buffer in sorted(registered ^ self.registered):
+            state = "unregisters" if buffer in registered else "leaves registered"
+            raise PlanError(f"a play {state} {_name(self.plan, buffer)}, so it could not be played twice")
 
     def _check_end(self) -> None:
         """The last look at the clock must come after all work, or a queue's time would pass for a transfer's."""
@@ -345,22 +443,13 @@ class _Order:
                 where = "the last mark" if marks else "the end of the lanes"
                 raise PlanError(f"the clock stops before the work is done: {self._who(worker.component)} still works at {where}")
 
-    def _check_races(self) -> None:
+    def _check_wanted(self) -> None:
         for buffer in sorted(self.plan.races_wanted - self.raced):
             raise PlanError(f"{_name(self.plan, buffer)} is named in races_wanted, but all accesses to it are ordered")
-
-
-def _streams(plan: Plan, first_component: int) -> list[StreamClock]:
-    """One queue a stream, but the null stream is one however often it is named; it and the blocking ones see each other."""
-    null = StreamClock(first_component)
-    streams = [
-        null if stream.kind == "null" else StreamClock(first_component + 1 + number) for number, stream in enumerate(plan.streams)
-    ]
-    blocking = [queue for queue, stream in zip(streams, plan.streams, strict=True) if stream.kind == "blocking"]
-    null.peers = blocking
-    for queue in blocking:
-        queue.peers = [null]
-    return streams
+        for buffer in sorted(self.plan.faults_wanted - self.faulted):
+            raise PlanError(
+                f"{_name(self.plan, buffer)} is named in faults_wanted, but no kernel is given it while it may not use it"
+            )
 
 
 def _name(plan: Plan, buffer: int) -> str:

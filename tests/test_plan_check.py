@@ -10,18 +10,23 @@ from runner.plan import (
     Alloc,
     Barrier,
     Buffer,
+    Busy,
     Copy,
     Drain,
     Expect,
     Fill,
     Free,
     Gate,
+    HostAccess,
     HostCopy,
     HostWait,
+    KernelAccess,
+    KernelCopy,
     Launch,
     Mark,
     Operation,
     Plan,
+    Prefetch,
     Record,
     Register,
     Release,
@@ -34,12 +39,13 @@ from tests import plans
 from tests.lazy_player import LazyPlayer
 from tests.plans import DATA, changed, indices_of, plan_of, without
 
-HOST, OTHER, PAGEABLE, ON_DEVICE = range(4)
+HOST, OTHER, PAGEABLE, ON_DEVICE, MANAGED = range(5)
 BUFFERS = [
     Buffer("host", "pinned", 64),
     Buffer("other", "pinned", 64),
     Buffer("pageable", "pageable", 64),
     Buffer("device", DEVICE, 64),
+    Buffer("managed", "managed", 64),
 ]
 UP = Copy(0, "h2d", ON_DEVICE, 0, HOST, 0, 64)
 DOWN = Copy(0, "d2h", OTHER, 0, ON_DEVICE, 0, 64)
@@ -86,10 +92,27 @@ def test_sound_plans_pass(plan: Plan) -> None:
         (Copy(0, "h2d", HOST, 0, ON_DEVICE, 0, 64), ("direction h2d does not fit", "'device' lies in device memory")),
         (Copy(0, "d2h", HOST, 0, OTHER, 0, 64), ("direction d2h does not fit",)),
         (Copy(9, "h2d", ON_DEVICE, 0, HOST, 0, 64), ("no stream 9", "has 2")),
-        (Copy(0, "h2d", 9, 0, HOST, 0, 64), ("no buffer 9", "has 4")),
+        (Copy(0, "h2d", 9, 0, HOST, 0, 64), ("no buffer 9", "has 5")),
         (Launch(0, ON_DEVICE, 0, 62), ("multiples of 4",)),
         (Launch(0, ON_DEVICE, 2, 4), ("multiples of 4",)),
-        (Launch(0, HOST, 0, 64), ("only memory of the device", "'host'")),
+        (Launch(0, PAGEABLE, 0, 64), ("a kernel may not use", "'pageable'", "whose memory is pageable")),
+        (KernelCopy(0, ON_DEVICE, 0, PAGEABLE, 0, 64), ("a kernel may not use", "'pageable'")),
+        (KernelCopy(0, OTHER, 0, HOST, 0, 64), ("between a host buffer and one of the device",)),
+        (KernelCopy(0, ON_DEVICE, 0, HOST, 2, 8), ("multiples of 4",)),
+        (KernelAccess(0, PAGEABLE, 0, 64, "read"), ("KernelAccess read", "a kernel may not use", "'pageable'")),
+        (KernelAccess(0, HOST, 0, 6, "read"), ("multiples of 4",)),
+        (KernelAccess(0, HOST, 0, 64, "write", DATA), ("salt 1 is not flat",)),
+        (HostAccess(ON_DEVICE, 0, 64, "read"), ("the processor cannot use memory of the device",)),
+        (HostAccess(HOST, 0, 64, "write", salt=DATA), ("salt 1 is not flat",)),
+        (HostAccess(HOST, 0, 64, "read", 0), ("0 threads",)),
+        (HostAccess(HOST, 0, 68, "read"), ("68 bytes",)),
+        (Busy(0, 0), ("0 ns keep nothing busy",)),
+        (Busy(7, 5), ("no stream 7",)),
+        (Prefetch(0, HOST, 0, 64, "device"), ("Prefetch of buffer 'host' to the device", "pinned memory does not migrate")),
+        (Prefetch(0, ON_DEVICE, 0, 64, "device"), ("does not migrate",)),
+        (Prefetch(0, MANAGED, 0, 65, "device"), ("65 bytes",)),
+        (Register(HOST), ("pinned memory needs no registration",)),
+        (Unregister(PAGEABLE), ("'pageable' is not registered",)),
         (Launch(0, ON_DEVICE, 0, 64, 0), ("0 passes",)),
         (HostCopy(ON_DEVICE, 0, HOST, 0, 64), ("between host buffers",)),
         (HostCopy(HOST, 0, HOST, 8, 16), ("overlap",)),
@@ -264,3 +287,79 @@ def test_a_swapped_pair_is_found_by_bounds_or_order() -> None:
 
 def test_thousands_of_streams_need_no_square_of_work() -> None:
     check_plan(plans.ring(4096, 4, 2048))
+
+
+FAULT = KernelAccess(0, MANAGED, 0, 64, "increment")
+TOUCH = HostAccess(MANAGED, 0, 64, "write")
+
+
+@pytest.mark.parametrize(
+    ("lanes", "words"),
+    [
+        (
+            [[KernelAccess(0, HOST, 0, 64, "read"), HostAccess(HOST, 0, 64, "write"), Drain(0)]],
+            ("race on buffer 'host'", "read by"),
+        ),
+        ([[KernelAccess(0, HOST, 0, 64, "write"), HostAccess(HOST, 0, 64, "read"), Drain(0)]], ("race on buffer 'host'",)),
+        ([[KernelCopy(0, ON_DEVICE, 0, HOST, 0, 64), HostAccess(HOST, 0, 4, "increment"), Drain(0)]], ("race on buffer 'host'",)),
+        ([[KernelCopy(0, HOST, 0, ON_DEVICE, 0, 64), Launch(1, ON_DEVICE, 0, 4), Drain(0), Drain(1)]], ("buffer 'device'",)),
+        ([[HostAccess(HOST, 0, 64, "read")], [HostAccess(HOST, 0, 4, "write")]], ("race on buffer 'host'", "lane 0", "lane 1")),
+        ([[Busy(0, 5)]], ("the clock stops before the work is done", "'s0'")),
+        ([[Gate(0, 0), Busy(0, 5), Drain(0), Release(0)]], ("deadlock",)),
+        ([[Prefetch(0, MANAGED, 0, 64, "device"), KernelAccess(1, MANAGED, 0, 64, "read"), Drain(0), Drain(1)]], ("'managed'",)),
+        ([[FAULT, TOUCH, Drain(0)]], ("race on buffer 'managed'",)),
+        ([[Busy(0, 5), TOUCH, Drain(0)]], ("race on buffer 'managed'", "migrates", "'s0'")),
+        ([[UP, HostCopy(MANAGED, 0, OTHER, 0, 64), Drain(0)]], ("race on buffer 'managed'", "migrates")),
+        ([[TOUCH, Barrier()], [Busy(0, 5), Drain(0), Barrier()]], ("lane 1", "lane 0 may be using memory that migrates")),
+        ([[Register(PAGEABLE), Register(PAGEABLE)]], ("'pageable' is already registered",)),
+        ([[Register(PAGEABLE)]], ("leaves registered buffer 'pageable'", "played twice")),
+        ([[Register(PAGEABLE), Free(PAGEABLE), Alloc(PAGEABLE)]], ("freed while it is registered",)),
+        ([[Register(PAGEABLE), KernelAccess(0, PAGEABLE, 0, 64, "read"), Unregister(PAGEABLE), Drain(0)]], ("race on buffer",)),
+    ],
+)
+def test_missing_order_of_accesses_in_place_is_refused(lanes: list[list[Operation]], words: tuple[str, ...]) -> None:
+    refuse(small(*lanes), *words)
+
+
+@pytest.mark.parametrize(
+    "lanes",
+    [
+        [[KernelAccess(0, HOST, 0, 64, "read"), HostAccess(HOST, 0, 64, "read"), Drain(0)]],
+        [[KernelAccess(0, HOST, 0, 32, "increment"), HostAccess(HOST, 32, 32, "increment"), Drain(0)]],
+        [[Launch(0, HOST, 0, 64), Drain(0)]],
+        [[Register(PAGEABLE), KernelAccess(0, PAGEABLE, 0, 64, "increment"), Drain(0), Unregister(PAGEABLE)]],
+        [[FAULT, Drain(0), TOUCH, Prefetch(0, MANAGED, 0, 64, "device"), FAULT, Drain(0)]],
+        [[TOUCH, Barrier()], [Barrier(), Busy(0, 5), Drain(0)]],
+        [[Busy(0, 5), Copy(0, "h2d", ON_DEVICE, 0, MANAGED, 0, 64), Drain(0)]],
+    ],
+)
+def test_sufficient_order_of_accesses_in_place_is_accepted(lanes: list[list[Operation]]) -> None:
+    check_plan(small(*lanes))
+
+
+def test_a_wanted_fault_must_exist() -> None:
+    astray = [KernelAccess(0, PAGEABLE, 0, 64, "increment"), Drain(0)]
+    check_plan(replace(small(astray), faults_wanted=frozenset({PAGEABLE})))
+    refuse(replace(small([]), faults_wanted=frozenset({PAGEABLE})), "'pageable' is named in faults_wanted, but no kernel")
+    registered = [Register(PAGEABLE), *astray, Unregister(PAGEABLE)]
+    refuse(replace(small(registered), faults_wanted=frozenset({PAGEABLE})), "is named in faults_wanted")
+    refuse(replace(small([]), faults_wanted=frozenset({9})), "faults_wanted names buffer 9")
+
+
+def test_freeing_a_buffer_in_flight_is_a_race_that_can_be_wanted() -> None:
+    hasty = [Alloc(HOST), HostCopy(HOST, 0, OTHER, 0, 64), Busy(0, 5), UP, Free(HOST), Drain(0)]
+    check_plan(small(hasty, in_lanes=[HOST], races_wanted=[HOST]))
+    refuse(small(hasty, in_lanes=[HOST]), "race on buffer 'host'", "Free")
+
+
+def test_only_a_prefetch_may_stand_in_prepare_beside_fills() -> None:
+    prefetch = Prefetch(0, MANAGED, 0, 64, "device")
+    check_plan(replace(small([]), prepare=(prefetch,)))
+    refuse(replace(small([]), setup=(prefetch,)), "setup, operation 0", "only Alloc, Free")
+    refuse(replace(small([]), setup=(), prepare=(prefetch,)), "'managed' is not allocated")
+
+
+@pytest.mark.parametrize("memory", ["pinned", DEVICE, "managed"])
+def test_pages_must_be_those_of_the_kind(memory: str) -> None:
+    check_plan(plan_of([Buffer("it", "pageable", 64, "huge")], [[]]))
+    refuse(plan_of([Buffer("it", memory, 64, "huge")], [[]]), f"buffer 'it': {memory} memory has no huge pages, only normal")
