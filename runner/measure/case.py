@@ -1,7 +1,8 @@
 """Measuring one case: open its Plan, warm up, take samples, verify every play, and judge the numbers.
 
 Nothing of this stands in the timed region, which is inside `Session.play`. The data of every play, warm-ups included, are
-compared with what the Plan expects; a wrong byte ends the case as `corrupt`, without figures.
+compared with what the Plan expects; a wrong byte ends the case as `corrupt`, without figures, unless wrong bytes are what the
+case looks for: then they are a figure.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def measure_case(device: Device, facts: DeviceFacts, prepared: Prepared, measure
         finally:
             session.close()
     except CaseError as error:
-        result = CaseResult(case, "unsupported" if error.status == "unsupported" else "failed", str(error))
+        result = _broken(case, error, lost=device.lost)
     derived = derive(prepared, result.samples, measure.clock or case.model.CLOCK)
     return replace(result, companions=prepared.samples, derived=derived)
 
@@ -44,13 +45,17 @@ def measure_case(device: Device, facts: DeviceFacts, prepared: Prepared, measure
 def _measure(session: Session, device: Device, facts: DeviceFacts, case: Case, plan: Plan, measure: Measure) -> CaseResult:
     samples: list[Sample] = []
     trace: Trace | None = None
+    figures: dict[str, float] = {}
     for play, (role, index) in enumerate(_plays(measure)):
         if trace is None or not device.deterministic:
             trace = session.play(play)
             wrong = session.verify()
-            if wrong:
+            if wrong and not case.model.TOLERATES:
                 return _corrupt(case, wrong, play, trace, plan)
-        samples.append(Sample(role, index, case.model.figures(plan, trace)))
+            figures = case.model.figures(plan, trace)
+            if case.model.TOLERATES:
+                figures["corrupt_bytes"] = float(sum(mismatch.wrong_bytes for mismatch in wrong))
+        samples.append(Sample(role, index, figures))
     assert trace is not None, "the YAML model asks for one sample at least"
     clock = measure.clock or case.model.CLOCK
     flags = flags_of(case.model, clock, samples, facts, gate_timeout=trace.gate_timeout, deterministic=device.deterministic)
@@ -60,6 +65,7 @@ def _measure(session: Session, device: Device, facts: DeviceFacts, case: Case, p
         flags=flags,
         samples=tuple(samples),
         memory_actual=_memory_actual(plan, trace),
+        corrupt_bytes=max(int(sample.figures.get("corrupt_bytes", 0)) for sample in samples),
         deterministic=device.deterministic,
     )
 
@@ -67,6 +73,13 @@ def _measure(session: Session, device: Device, facts: DeviceFacts, case: Case, p
 def _plays(measure: Measure) -> list[tuple[Role, int]]:
     warmups: list[tuple[Role, int]] = [("warmup", index) for index in range(measure.warmup)]
     return warmups + [("sample", index) for index in range(measure.samples)]
+
+
+def _broken(case: Case, error: CaseError, *, lost: bool) -> CaseResult:
+    """Say why a case has no numbers; an error that cost the device is what a hazard looks for, and it names itself."""
+    if lost and case.model.TOLERATES:
+        return CaseResult(case, "ok", str(error), samples=(Sample("sample", 0, {"faulted": 1.0}),))
+    return CaseResult(case, "unsupported" if error.status == "unsupported" else "failed", str(error))
 
 
 def _corrupt(case: Case, wrong: Sequence[Mismatch], play: int, trace: Trace, plan: Plan) -> CaseResult:

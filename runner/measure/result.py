@@ -35,8 +35,9 @@ class Sample:
 class CaseResult:
     """One case and what became of it.
 
-    `reason` is a sentence wherever `status` is not ok. `memory_actual` is what the driver said of the buffers
-    (`input=pageable`, joined by blanks). `samples` are raw and in the order in which they were taken, warm-ups among them.
+    `reason` is a sentence wherever `status` is not ok, and the error in which a hazard ended. `memory_actual` is what the driver
+    said of the buffers (`input=pageable`, joined by blanks). `samples` are raw and in the order in which they were taken,
+    warm-ups among them.
     `companions` are the plays of twins and legs that were measured for this case first, `derived` what follows from them and
     from those that other cases share. `deterministic` tells that every sample is the same by construction, so that no interval
     may be made of them.

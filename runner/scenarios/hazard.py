@@ -101,7 +101,7 @@ class Hazard(Scenario):
         return writers[self.fault](self)
 
     def figures(self, plan: Plan, trace: Trace) -> dict[str, float]:
-        """Return `wall_ms`, `call_us` of the copy call and `free_ms`, where there are any; `faulted` is 0, since nothing broke."""
+        """Return `wall_ms`, `call_us` of the copy call and `free_ms`, where there are any; `faulted` is 0: nothing broke."""
         held = host_ms(plan, trace, "call_begin", "call_end") if "call_begin" in plan.marks else None
         figures = {
             "wall_ms": host_ms(plan, trace, "begin", "end"),

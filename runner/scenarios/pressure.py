@@ -78,6 +78,10 @@ class Pressure(Scenario):
         """Return the bytes that the host copies, alone and beside the ballast."""
         return 2 * self.size
 
+    def ways(self) -> int:
+        """Return 0: nothing crosses the link."""
+        return 0
+
     def describe(self) -> str:
         """Say in one sentence what one sample does."""
         return (
