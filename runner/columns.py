@@ -73,6 +73,16 @@ TIMES: Final = {
     "call_us": ("us", "How long one copy call held the host, as a mean over the calls of the sample."),
     "h2d_event_ms": ("ms", "Of copies in both directions at once: the device's time around those to the device."),
     "d2h_event_ms": ("ms", "Of copies in both directions at once: the device's time around those to the host."),
+    "free_ms": ("ms", "How long freeing the host buffer held the host."),
+    "faulted": ("", "1 where the device ended the case with an error, which the reason names; 0 where it allowed the access."),
+    "copy_alone_ms": ("ms", "A copy of the host before anything was pinned."),
+    "copy_pinned_ms": ("ms", "The same copy beside the pinned ballast."),
+    "copy_slowdown": ("", "How many times as long the host's copy took beside the ballast: copy_pinned_ms / copy_alone_ms."),
+    "touch_alone_ms": ("ms", "Allocating and touching fresh memory before anything was pinned."),
+    "touch_pinned_ms": ("ms", "The same beside the pinned ballast."),
+    "touch_slowdown": ("", "How many times as long fresh memory took beside the ballast: touch_pinned_ms / touch_alone_ms."),
+    "pin_ms": ("ms", "Allocating the pinned ballast."),
+    "pinned_bytes": ("bytes", "The ballast that was pinned."),
 }
 """Every figure that a sample can have: its unit and its meaning. A scenario's `figures` give these names and no others."""
 
@@ -97,14 +107,15 @@ _STATISTICS: Final = {
     ),
 }
 
+_CORRUPT: Final = Column(
+    "corrupt_bytes",
+    "integer",
+    "bytes",
+    "Bytes that did not hold what they should; 0 where all was right, empty where nothing ran. Of a hazard's samples the most.",
+)
 OUTCOME: Final = (
     Column("memory_actual", "text", "", "What the driver said of each host buffer, as name=kind with blanks between them."),
-    Column(
-        "corrupt_bytes",
-        "integer",
-        "bytes",
-        "Bytes that did not hold what they should; 0 where all was right, empty where nothing ran.",
-    ),
+    _CORRUPT,
 )
 
 _CLOCK = "median_event_ms for a transfer, median_wall_ms for a pipeline"
@@ -228,7 +239,7 @@ def summary_columns() -> tuple[Column, ...]:
 
 def sample_columns() -> tuple[Column, ...]:
     """Return the columns of samples.csv in order."""
-    return (*LEAD, *AXES, *own_columns(), *SAMPLE, *(Column(name, "number", *row) for name, row in TIMES.items()))
+    return (*LEAD, *AXES, *own_columns(), *SAMPLE, _CORRUPT, *(Column(name, "number", *row) for name, row in TIMES.items()))
 
 
 def case_columns() -> tuple[Column, ...]:
