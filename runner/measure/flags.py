@@ -45,7 +45,7 @@ def flags_of(
 
 def _above_link(model: Scenario, time_ms: float | None, facts: DeviceFacts) -> bool:
     """Whether the payload went faster than the link allows; both directions together may use it twice."""
-    if not time_ms or facts.link_gb_per_s is None:
+    if not time_ms or facts.link_gb_per_s is None or not model.ways():
         return False
     return model.payload_bytes() / (time_ms * 1e6) > facts.link_gb_per_s * model.ways() * LINK_TOLERANCE
 

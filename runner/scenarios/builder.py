@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from runner.memory import DEVICE, Pages
+from typing import Final
+
+from runner.memory import DEVICE, BufferKind, Pages, kind_of
 from runner.plan import (
     Alloc,
     Buffer,
@@ -19,11 +21,14 @@ from runner.plan import (
     Stream,
     StreamKind,
 )
+from runner.scenarios.base import field_error
 
 DATA_SALT = 1
 """Salt of the data that a case moves."""
 POISON_SALT = 2
 """Salt of what stands in a destination before the data arrive; never expected anywhere."""
+ORDINARY: Final[BufferKind] = "pageable"
+"""The memory of data that lie where a program happens to have them."""
 
 
 class PlanWriter:
@@ -61,10 +66,10 @@ class PlanWriter:
         self._events.append(Event(name, timed))
         return len(self._events) - 1
 
-    def mark(self, name: str) -> None:
-        """Read the host's clock here, under a name."""
+    def mark(self, name: str, *, cpu: bool = False) -> None:
+        """Read the host's clock here, under a name, and with `cpu` the lane's processor time, too."""
         self._marks.append(name)
-        self.lane.append(Mark(len(self._marks) - 1))
+        self.lane.append(Mark(len(self._marks) - 1, cpu))
 
     def record(self, stream: int, name: str, *, timed: bool = False) -> int:
         """Add an event and record it in a stream here."""
@@ -90,11 +95,13 @@ class PlanWriter:
 
     def expect(self, buffer: int, size: int, added: int = 0) -> None:
         """Expect the case's data, plus `added`, in the first `size` bytes of a buffer."""
-        self._expects.append(Expect(buffer, 0, size, DATA_SALT, 0, added))
+        self.expect_range(buffer, 0, size, added=added)
 
-    def expect_range(self, buffer: int, offset: int, size: int, source_offset: int = 0, added: int = 0) -> None:
-        """Expect in a range the case's data from byte `source_offset` on, plus `added`."""
-        self._expects.append(Expect(buffer, offset, size, DATA_SALT, source_offset, added))
+    def expect_range(
+        self, buffer: int, offset: int, size: int, source_offset: int = 0, added: int = 0, salt: int = DATA_SALT
+    ) -> None:
+        """Expect in a range the pattern of `salt`, by default the case's data, from byte `source_offset` on, plus `added`."""
+        self._expects.append(Expect(buffer, offset, size, salt, source_offset, added))
 
     def plan(self) -> Plan:
         """Return what was written so far as a frozen Plan."""
@@ -113,3 +120,18 @@ class PlanWriter:
 def chunks_of(total: int, chunk: int) -> list[tuple[int, int]]:
     """Cut `total` bytes into (offset, size); the last one may be short."""
     return [(offset, min(chunk, total - offset)) for offset in range(0, total, chunk)]
+
+
+def check_pages(buffer: BufferKind, pages: Pages) -> None:
+    """Refuse, at the field `pages`, pages that this kind of memory cannot have."""
+    kind = kind_of(buffer)
+    if pages not in kind.pages:
+        raise field_error("pages", f"{kind.name} memory cannot have {pages} pages", ", ".join(sorted(kind.pages)))
+
+
+def check_copied(buffer: BufferKind) -> None:
+    """Refuse, at the field `buffer`, memory whose pages move by themselves, since no copy call is needed to reach it."""
+    if kind_of(buffer).migrates:
+        raise field_error(
+            "buffer", f"the pages of {buffer} memory move by themselves; kind: transfer measures how fast, nothing is copied"
+        )

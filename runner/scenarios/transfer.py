@@ -7,18 +7,35 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from runner.device.contract import Trace
-from runner.memory import BufferKind
-from runner.plan import Copy, Direction, HostWait, Plan, StreamWait
-from runner.scenarios.base import LARGEST_PLAN, Cell, Clock, Scenario, Size, Streams, event_ms, field_error, host_ms
-from runner.scenarios.builder import PlanWriter, chunks_of
+from runner.memory import KINDS, BufferKind, Pages, kind_of
+from runner.pattern import WORD
+from runner.plan import Direction, Plan
+from runner.scenarios.base import (
+    LARGEST_PLAN,
+    Cell,
+    Clock,
+    Scenario,
+    Size,
+    Streams,
+    cpu_ms,
+    event_ms,
+    field_error,
+    host_ms,
+    timed,
+)
+from runner.scenarios.builder import check_pages
+from runner.scenarios.transfer_plan import write_transfer
 from runner.units import counted, format_size
+
+Migration = Literal["fault", "prefetch"]
 
 
 class Transfer(Scenario):
     """Copies of `size` bytes between a host buffer and the device, in chunks over streams.
 
     The events that time it stand around all copies of a direction, on its first stream; its other streams wait for the first
-    event, and the first stream for them before the last event.
+    event, and the first stream for them before the last event. Memory that migrates has no second buffer: its transfer is the
+    move of its pages, which lie on the other side before each sample.
     """
 
     CLOCK: ClassVar[Clock] = "event"
@@ -34,18 +51,44 @@ class Transfer(Scenario):
     )
     streams: Streams = Field(1, description="Streams of each direction, over which the chunks take turns.")
     call: Literal["async", "sync"] = Field("async", description="The async copy call, or the plain one that waits for the copy.")
+    mover: Literal["engine", "kernel"] = Field(
+        "engine", description="What copies: a copy engine, or a kernel that uses the host buffer in place (by words of 4 bytes)."
+    )
+    migration: Migration | None = Field(
+        None,
+        description="How the pages of memory that migrates move: because the other side touches them (fault), or by a call "
+        "(prefetch, where omitted). Other memory has none.",
+    )
+    pages: Pages = Field("normal", description="Size of the pages of the host buffer: normal or huge.")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if self.chunk is not None and self.chunk > self.size:
             raise field_error("chunk", f"a chunk of {format_size(self.chunk)} is larger than the size, {format_size(self.size)}")
-        if self._copies() + 6 * self.streams > LARGEST_PLAN:
-            raise field_error("chunk", f"{self._copies():,} copies are too many for one sample", f"at most {LARGEST_PLAN:,}")
+        if self.copies() * (1 if self.call == "async" else 2) + 6 * self.streams > LARGEST_PLAN:
+            raise field_error("chunk", f"{self.copies():,} copies are too many for one sample", f"at most {LARGEST_PLAN:,}")
+        check_pages(self.buffer, self.pages)
+        self._check_mover()
+        if self.mover == "kernel" or self.moves_by() == "fault":
+            for field in ("size", "chunk"):
+                if (getattr(self, field) or 0) % WORD:
+                    message = f"{getattr(self, field):,} bytes are no multiple of the word that is touched, {WORD} bytes"
+                    raise field_error(field, message)
         return self
+
+    def _check_mover(self) -> None:
+        kind = kind_of(self.buffer)
+        if self.migration and not kind.migrates:
+            allowed = ", ".join(row.name for row in KINDS.values() if row.migrates)
+            raise field_error("migration", f"{self.buffer} memory does not migrate, it is copied", f"only with buffer: {allowed}")
+        if self.mover == "kernel" and kind.migrates:
+            raise field_error("mover", f"{self.buffer} memory migrates; migration: fault lets a kernel touch it", "engine")
+        if self.mover == "kernel" and not kind.kernel_access:
+            raise field_error("mover", f"a kernel cannot use {self.buffer} memory in place", "engine")
 
     def columns(self) -> dict[str, Cell]:
         """Return the fields as cells; an omitted chunk is the whole size."""
-        return super().columns() | {"chunk_bytes": self.chunk or self.size}
+        return super().columns() | {"chunk_bytes": self.chunk or self.size, "migration": self.moves_by()}
 
     def payload_bytes(self) -> int:
         """Return the bytes of all directions."""
@@ -53,95 +96,62 @@ class Transfer(Scenario):
 
     def direction_bytes(self) -> dict[str, int]:
         """Return the bytes of each direction where both are copied at once."""
-        ways = self._directions()
+        ways = self.directions()
         return dict.fromkeys(ways, self.size) if len(ways) > 1 else {}
 
     def ways(self) -> int:
         """Return 2 for both directions at once."""
-        return len(self._directions())
+        return len(self.directions())
 
     def async_calls(self) -> int:
-        """Return the copies of all directions, none for plain calls."""
-        return self._copies() * self.ways() if self.call == "async" else 0
+        """Return the copies of all directions; none for plain calls, nor where the host itself touches what shall move."""
+        touched = self.moves_by() == "fault" and "d2h" in self.directions()
+        return self.copies() * self.ways() if self.call == "async" and not touched else 0
+
+    def directions(self) -> tuple[Direction, ...]:
+        """Return the directions that are copied at once."""
+        return ("h2d", "d2h") if self.direction == "bidirectional" else (self.direction,)
+
+    def copies(self) -> int:
+        """Return the copies of one direction."""
+        return -(-self.size // (self.chunk or self.size))
+
+    def moves_by(self) -> Migration | None:
+        """Return how pages migrate; None for memory that does not."""
+        return (self.migration or "prefetch") if kind_of(self.buffer).migrates else None
 
     def describe(self) -> str:
         """Say in one sentence what one sample does."""
-        ways = " and ".join({"h2d": "host to device", "d2h": "device to host"}[way] for way in self._directions())
-        cut = "in one copy" if self.chunk in (None, self.size) else f"in {self._copies():,} copies of up to {self.chunk:,} bytes"
+        ways = " and ".join({"h2d": "host to device", "d2h": "device to host"}[way] for way in self.directions())
+        cut = "in one copy" if self.chunk in (None, self.size) else f"in {self.copies():,} copies of up to {self.chunk:,} bytes"
         streams = counted(self.streams, "stream")
-        return f"copy {self.size:,} bytes from {ways} {cut} by {self.call} calls on {streams}; the host buffer is {self.buffer}"
+        pages = f" with {self.pages} pages" if self.pages != "normal" else ""
+        how = {"fault": "letting pages fault", "prefetch": "by prefetch calls", None: f"by {self.call} calls of a {self.mover}"}
+        verb = "move" if self.moves_by() else "copy"
+        return (
+            f"{verb} {self.size:,} bytes from {ways} {cut} {how[self.moves_by()]} on {streams}; "
+            f"the host buffer is {self.buffer}{pages}"
+        )
 
     def plan(self) -> Plan:
         """Write the copies of each direction between two timed events."""
-        writer = PlanWriter()
-        ways = [_Way(writer, self, direction) for direction in self._directions()]
-        writer.mark("begin")
-        for way in ways:
-            way.start(ways[0])
-        writer.mark("call_begin")
-        for way in ways:
-            way.copies()
-        writer.mark("call_end")
-        for way in ways:
-            way.stop()
-        for way in ways:
-            writer.lane.append(HostWait(way.stopped))
-        writer.mark("end")
-        return writer.plan()
+        return write_transfer(self)
 
     def figures(self, plan: Plan, trace: Trace) -> dict[str, float]:
-        """Return `wall_ms`, `event_ms` (the common interval), `call_us` of one copy call, and each direction's own interval."""
-        ways = self._directions()
+        """Return wall, event and processor time, how long calls held the host and left it free, and each direction's interval.
+
+        `event_ms` is the common interval of all directions, `call_us` the mean of one copy call, `host_free_ms` the wall time
+        without that of the calls.
+        """
+        ways = self.directions()
         own = {way: event_ms(plan, trace, f"{way} start", f"{way} stop") for way in ways}
         common = [event_ms(plan, trace, f"{ways[0]} start", f"{way} stop") for way in ways]
-        held = host_ms(plan, trace, "call_begin", "call_end")
+        wall, held = host_ms(plan, trace, "begin", "end"), host_ms(plan, trace, "call_begin", "call_end")
         figures = {
-            "wall_ms": host_ms(plan, trace, "begin", "end"),
+            "wall_ms": wall,
             "event_ms": None if None in common else max(time for time in common if time is not None),
-            "call_us": None if held is None else held * 1e3 / (self._copies() * len(ways)),
+            "call_us": None if held is None else held * 1e3 / (self.copies() * len(ways)),
+            "cpu_ms": cpu_ms(plan, trace, "begin", "end"),
+            "host_free_ms": None if wall is None or held is None else wall - held,
         }
-        if len(ways) > 1:
-            figures |= {f"{way}_event_ms": time for way, time in own.items()}
-        return {name: value for name, value in figures.items() if value is not None}
-
-    def _directions(self) -> tuple[Direction, ...]:
-        return ("h2d", "d2h") if self.direction == "bidirectional" else (self.direction,)
-
-    def _copies(self) -> int:
-        return -(-self.size // (self.chunk or self.size))
-
-
-class _Way:
-    """One direction of a transfer: its buffers, its streams and its two timed events."""
-
-    def __init__(self, writer: PlanWriter, transfer: Transfer, direction: Direction) -> None:
-        self.writer, self.transfer, self.direction = writer, transfer, direction
-        host = writer.buffer(f"{direction} host", transfer.buffer, transfer.size)
-        device = writer.device_buffer(f"{direction} device", transfer.size)
-        self.src, self.dst = (host, device) if direction == "h2d" else (device, host)
-        writer.data(self.src)
-        writer.poison(self.dst)
-        writer.expect(self.dst, transfer.size)
-        self.streams = [writer.stream(f"{direction} {index}") for index in range(transfer.streams)]
-        self.started = self.stopped = -1
-
-    def start(self, first: _Way) -> None:
-        """Record the start; every other stream waits for it, and a second direction for the start of the first."""
-        if first is not self:
-            self.writer.lane.append(StreamWait(self.streams[0], first.started))
-        self.started = self.writer.record(self.streams[0], f"{self.direction} start", timed=True)
-        self.writer.lane.extend(StreamWait(stream, self.started) for stream in self.streams[1:])
-
-    def copies(self) -> None:
-        """Issue the copies, chunk after chunk, the streams taking turns."""
-        blocking = self.transfer.call == "sync"
-        for index, (offset, size) in enumerate(chunks_of(self.transfer.size, self.transfer.chunk or self.transfer.size)):
-            stream = self.streams[index % len(self.streams)]
-            self.writer.lane.append(Copy(stream, self.direction, self.dst, offset, self.src, offset, size, blocking))
-
-    def stop(self) -> None:
-        """Join the other streams into the first and record the stop there."""
-        for index, stream in enumerate(self.streams[1:], 1):
-            done = self.writer.record(stream, f"{self.direction} done {index}")
-            self.writer.lane.append(StreamWait(self.streams[0], done))
-        self.stopped = self.writer.record(self.streams[0], f"{self.direction} stop", timed=True)
+        return timed(figures | ({f"{way}_event_ms": time for way, time in own.items()} if len(ways) > 1 else {}))

@@ -1,0 +1,117 @@
+"""The Plan of a transfer: the copies, or the migrations, of each direction between two timed events."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from runner.memory import kind_of
+from runner.plan import (
+    Copy,
+    Direction,
+    Drain,
+    HostAccess,
+    HostWait,
+    KernelAccess,
+    KernelCopy,
+    Operation,
+    Plan,
+    Prefetch,
+    StreamWait,
+)
+from runner.scenarios.builder import PlanWriter, chunks_of
+
+if TYPE_CHECKING:
+    from runner.scenarios.transfer import Transfer
+
+
+def write_transfer(transfer: Transfer) -> Plan:
+    """Write the Plan of a transfer."""
+    writer = PlanWriter()
+    way_of = _Migration if kind_of(transfer.buffer).migrates else _Way
+    ways = [way_of(writer, transfer, direction) for direction in transfer.directions()]
+    writer.mark("begin", cpu=True)
+    for way in ways:
+        way.start(ways[0])
+    writer.mark("call_begin")
+    for way in ways:
+        way.copies()
+    writer.mark("call_end")
+    for way in ways:
+        way.stop()
+    for way in ways:
+        writer.lane.append(HostWait(way.stopped))
+    writer.mark("end", cpu=True)
+    return writer.plan()
+
+
+class _Way:
+    """One direction of a transfer: its buffers, its streams and its two timed events."""
+
+    def __init__(self, writer: PlanWriter, transfer: Transfer, direction: Direction) -> None:
+        self.writer, self.transfer, self.direction = writer, transfer, direction
+        self.streams = [writer.stream(f"{direction} {index}") for index in range(transfer.streams)]
+        self.src, self.dst = self.buffers()
+        self.started = self.stopped = -1
+
+    def buffers(self) -> tuple[int, int]:
+        """Add the buffers, the data in the one and poison in the other; return source and destination."""
+        transfer, writer = self.transfer, self.writer
+        host = writer.buffer(f"{self.direction} host", transfer.buffer, transfer.size, pages=transfer.pages)
+        device = writer.device_buffer(f"{self.direction} device", transfer.size)
+        src, dst = (host, device) if self.direction == "h2d" else (device, host)
+        writer.data(src)
+        writer.poison(dst)
+        writer.expect(dst, transfer.size)
+        return src, dst
+
+    def start(self, first: _Way) -> None:
+        """Record the start; every other stream waits for it, and a second direction for the start of the first."""
+        if first is not self:
+            self.writer.lane.append(StreamWait(self.streams[0], first.started))
+        self.started = self.writer.record(self.streams[0], f"{self.direction} start", timed=True)
+        self.writer.lane.extend(StreamWait(stream, self.started) for stream in self.streams[1:])
+
+    def copies(self) -> None:
+        """Issue the copies, chunk after chunk, the streams taking turns."""
+        for index, (offset, size) in enumerate(chunks_of(self.transfer.size, self.transfer.chunk or self.transfer.size)):
+            self.writer.lane.extend(self.copy(self.streams[index % len(self.streams)], offset, size))
+
+    def copy(self, stream: int, offset: int, size: int) -> tuple[Operation, ...]:
+        """Return what copies one chunk; a kernel's copy has no call that waits, so that a wait follows it."""
+        blocking = self.transfer.call == "sync"
+        if self.transfer.mover == "engine":
+            return (Copy(stream, self.direction, self.dst, offset, self.src, offset, size, blocking),)
+        copy = KernelCopy(stream, self.dst, offset, self.src, offset, size)
+        return (copy, Drain(stream)) if blocking else (copy,)
+
+    def stop(self) -> None:
+        """Join the other streams into the first and record the stop there."""
+        for index, stream in enumerate(self.streams[1:], 1):
+            done = self.writer.record(stream, f"{self.direction} done {index}")
+            self.writer.lane.append(StreamWait(self.streams[0], done))
+        self.stopped = self.writer.record(self.streams[0], f"{self.direction} stop", timed=True)
+
+
+class _Migration(_Way):
+    """One direction of pages that move: there is one buffer, which lies on the other side before each play."""
+
+    def buffers(self) -> tuple[int, int]:
+        """Add the buffer; filling it leaves it with the host, so what shall come back is first sent to the device."""
+        buffer = self.writer.buffer(f"{self.direction} data", self.transfer.buffer, self.transfer.size, pages=self.transfer.pages)
+        self.writer.data(buffer)
+        if self.direction == "d2h":
+            self.writer.prepare.append(Prefetch(self.streams[0], buffer, 0, self.transfer.size, "device"))
+        self.writer.expect(buffer, self.transfer.size)
+        return buffer, buffer
+
+    def copy(self, stream: int, offset: int, size: int) -> tuple[Operation, ...]:
+        """Return what moves one chunk: a prefetch, or whoever touches it."""
+        upload = self.direction == "h2d"
+        if self.transfer.moves_by() == "fault" and not upload:
+            return (HostAccess(self.dst, offset, size, "read"),)
+        move: Operation = (
+            KernelAccess(stream, self.dst, offset, size, "read")
+            if self.transfer.moves_by() == "fault"
+            else Prefetch(stream, self.dst, offset, size, "device" if upload else "host")
+        )
+        return (move, Drain(stream)) if self.transfer.call == "sync" else (move,)
