@@ -221,13 +221,27 @@ CASE: Final = (Column("excluded", "text", "", "Why the file excludes the case; e
 
 VERDICT: Final = (
     Column("claim", "text", "", "What the file expects, in its own words."),
+    Column("source", "text", "", "The sentence that it tests, as its document has it."),
+    Column("form", "text", "", "ratio, same, ordering, value, exponent, threshold or text: what is judged."),
     Column(
-        "verdict", "text", "", "confirmed, refuted, or undecided where the interval straddles the limit or a case has no number."
+        "verdict",
+        "text",
+        "",
+        "confirmed: the figure's interval lies within the limit. refuted: it lies beyond. undecided: it straddles the limit, or "
+        "a case has no number. Of several cases the worst counts.",
     ),
-    Column("figure", "number", "", "The ratio that the claim is about.", "median of the one case / median of the other"),
-    Column("low", "number", "", "Lower end of its interval.", "ci_low of the one / ci_high of the other"),
-    Column("high", "number", "", "Upper end of its interval.", "ci_high of the one / ci_low of the other"),
-    Column("limit", "text", "", "The limit of the ratio that the file states."),
+    Column(
+        "figure",
+        "number",
+        "",
+        "What was measured, in the row's unit: a ratio of two figures, a figure, an exponent, or a place on an axis.",
+        "ratio: figure of the one case / of the other; exponent: slope of ln(figure) against ln(axis) by least squares; "
+        "threshold: the smallest value of the axis from which on the condition holds",
+    ),
+    Column("low", "number", "", "Lower end of its interval.", "ratio: ci_low of the one / ci_high of the other"),
+    Column("high", "number", "", "Upper end of its interval.", "ratio: ci_high of the one / ci_low of the other"),
+    Column("limit", "text", "", "The limit that the file states."),
+    Column("unit", "text", "", "Unit of figure, low and high; empty for a ratio, an exponent and a text."),
 )
 
 

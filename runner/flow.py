@@ -115,11 +115,11 @@ def _finish(
     folder: RunFolder, loaded: LoadedExperiment, facts: DeviceFacts, results: Sequence[CaseResult], interrupted: bool
 ) -> RunOutcome:
     """Write the tables, the verdicts and the final manifest."""
-    verdicts = judge(loaded.experiment, results)
     experiment = loaded.experiment
     run = RunInfo(
         folder.run_id, experiment.name, facts.name, facts.kind, experiment.baseline, experiment.measure.clock, facts.link_gb_per_s
     )
+    verdicts = judge(experiment, results, run)
     write_tables(folder.path, run, results, verdicts)
     statuses = Counter(result.status for result in results)
     code = 130 if interrupted else _exit_code(statuses, verdicts)

@@ -6,14 +6,16 @@ import math
 import unicodedata
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from runner.columns import TIMES
 from runner.expand import Case
 from runner.measure.result import CaseResult
 from runner.scenarios.base import Cell, Clock
 from runner.stats import Spread, spread
-from runner.verdicts import Verdict
+
+if TYPE_CHECKING:
+    from runner.verdicts import Verdict  # which judges by these rows
 
 Row = Mapping[str, Cell]
 
@@ -51,7 +53,7 @@ def summary_rows(run: RunInfo, results: Sequence[CaseResult]) -> list[Row]:
         }
         | _statistics(spread_of)
         | (_rates(result, spread_of, run) if result.status == "ok" else {})
-        | (result.derived if result.status == "ok" else {})
+        | (dict(result.derived) if result.status == "ok" else {})
         | speedup
         for result, spread_of, speedup in zip(results, spreads, speedups, strict=True)
     ]
@@ -153,7 +155,7 @@ def _rates(result: CaseResult, spreads: Mapping[str, Spread], run: RunInfo) -> d
     cells: dict[str, Cell] = {"gb_per_s": rate, "gib_per_s": None if rate is None else rate * _GIB_PER_GB}
     if run.link_gb_per_s:
         cells["link_gb_per_s"] = run.link_gb_per_s
-        cells["share_of_link"] = None if rate is None else rate / (run.link_gb_per_s * model.ways())
+        cells["share_of_link"] = rate / (run.link_gb_per_s * model.ways()) if rate is not None and model.ways() else None
     for direction, size in model.direction_bytes().items():
         cells[f"{direction}_gb_per_s"] = _gb_per_s(size, spreads[f"{direction}_event_ms"].median)
     return cells

@@ -1,23 +1,53 @@
-"""Judging what a file expects of its own results: confirmed, refuted, or undecided and why."""
+"""Judging what a file expects of its own results: confirmed, refuted, or undecided and why.
+
+A claim about several cases is confirmed where all of them confirm it, refuted where one refutes it. A figure's interval decides:
+it lies within the bounds, or beyond one of them, or the verdict is undecided. Figures of a simulated device have no interval,
+since they have no noise, and decide alone; so do those of too few samples, which the reason then says.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
-from runner.expand import Case
-from runner.measure.result import CaseResult
-from runner.scenarios.base import Cell
-from runner.spec.experiment import Expectation, Experiment
-from runner.stats import Spread, spread
+from runner import trends
+from runner.figures import Figure, factor_between, figure_of, unit_of_axis, units
+from runner.measure.result import CaseResult, Status
+from runner.rows import Row, RunInfo, summary_rows
+from runner.spec.clauses import (
+    Bounds,
+    Clause,
+    ExponentClause,
+    OrderClause,
+    RatioClause,
+    SameClause,
+    Selection,
+    TextClause,
+    ThresholdClause,
+    ValueClause,
+    joined,
+)
+from runner.spec.experiment import Experiment
+from runner.spec.fields import value_at
+from runner.units import format_size
 
 Word = Literal["confirmed", "refuted", "undecided"]
+
+NOT_TRIED: Final[tuple[Status, ...]] = ("excluded", "skipped", "unsupported", "not_run")
+"""Statuses of cases of which nothing can be said, not even how they ended."""
+_WORST_FIRST: Final[tuple[Word, ...]] = ("refuted", "undecided", "confirmed")
+_MOST_POINTS: Final = 8
+"""Points of a trend that a reason spells out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One claim judged. `figure` is the measured ratio, `low` and `high` its interval (None: none), `limit` what was claimed."""
+    """One claim judged.
+
+    `figure` is the measured figure, `low` and `high` its interval (None: none), `unit` that of all three, `limit` what was
+    claimed, `source` the sentence that the claim is from, `form` the form of the expectation.
+    """
 
     claim: str
     verdict: Word
@@ -26,75 +56,235 @@ class Verdict:
     high: float | None
     limit: str
     reason: str
+    source: str = ""
+    form: str = ""
+    unit: str = ""
 
 
-def judge(experiment: Experiment, results: Sequence[CaseResult]) -> list[Verdict]:
-    """Judge every expectation of a file, in its order."""
-    return [_judge_ratio(expectation, results) for expectation in experiment.expect]
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one case, pair or trend says of a claim; `nearness` is the distance of its figure from the nearest bound."""
+
+    word: Word
+    reason: str
+    figure: Figure | None = None
+    nearness: float = 0.0
 
 
-def _judge_ratio(expectation: Expectation, results: Sequence[CaseResult]) -> Verdict:
-    limit = expectation.ratio.text()
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """One case with its row of summary.csv."""
 
-    def undecided(reason: str) -> Verdict:
-        return Verdict(expectation.claim, "undecided", None, None, None, limit, reason)
+    result: CaseResult
+    row: Row
 
-    of = [result for result in results if expectation.of.selects(result.case.scenario, result.case.model)]
-    against = [result for result in results if expectation.against.selects(result.case.scenario, result.case.model)]
-    pairs = [(one, other) for one in of for other in against if _joined(one.case, other.case, expectation)]
-    if not pairs:
-        return undecided("no two cases match the selections")
-    for result in (result for pair in pairs for result in pair):
-        if result.status != "ok":
-            return undecided(f"case {result.case.case_id} of {result.case.scenario} is {result.status}: {result.reason}")
-    judged = [_judge_pair(expectation, limit, one, other) for one, other in pairs]
-    for word in ("undecided", "refuted"):
-        for verdict in judged:
-            if verdict.verdict == word:
-                return verdict
-    bounds = [bound for bound in expectation.ratio.model_dump().values() if bound is not None]
-    # All hold: the one that came nearest to a bound says most.
-    return min(judged, key=lambda verdict: min(abs((verdict.figure or 0.0) - bound) for bound in bounds))
+    def label(self) -> str:
+        """Say which case it is, by the axes that its scenario has."""
+        case = self.result.case
+        cells = case.model.columns()
+        texts = [f"{name} {format_size(value) if f'{name}_bytes' in cells else value}" for name, value in case.axes.items()]
+        return f"{case.scenario} ({', '.join(texts)})" if texts else case.scenario
+
+    def trouble(self) -> str:
+        """Say why the case has no number, empty where it has."""
+        case, status = self.result.case, self.result.status
+        return "" if status == "ok" else f"case {case.case_id} of {case.scenario} is {status}: {self.result.reason}"
 
 
-def _judge_pair(expectation: Expectation, limit: str, one: CaseResult, other: CaseResult) -> Verdict:
-    """Judge one pair; the interval of a ratio is from the ends of its parts' intervals, which is wider than it need be."""
-    above, below = _spread_of(one, expectation.metric), _spread_of(other, expectation.metric)
-    if above.median is None or not below.median:
+def judge(experiment: Experiment, results: Sequence[CaseResult], run: RunInfo) -> list[Verdict]:
+    """Judge every expectation of a file by the results of its cases, in the order of the file."""
+    if not experiment.expect:
+        return []
+    rows = summary_rows(run, results)
+    judging = _Judging([_Measured(result, row) for result, row in zip(results, rows, strict=True)], run)
+    return [judging.verdict(clause) for clause in experiment.expect]
+
+
+@dataclass(slots=True)
+class _Judging:
+    """The cases of a run, and how each form of clause is judged by them."""
+
+    cases: list[_Measured]
+    run: RunInfo
+
+    def verdict(self, clause: Clause) -> Verdict:
+        """Judge one clause: of all its findings the worst, and of those alike the one nearest to a bound."""
+        findings = self._findings(clause)
+        worst = min(findings, key=lambda finding: (_WORST_FIRST.index(finding.word), finding.nearness))
+        alike = sum(finding.word == worst.word for finding in findings)
+        many = f"{alike} of {len(findings)} are {worst.word}, the least clear or worst: " if len(findings) > 1 else ""
+        figure = worst.figure or Figure(float("nan"))
         return Verdict(
-            expectation.claim,
-            "undecided",
-            None,
-            None,
-            None,
-            limit,
-            f"{expectation.metric} was not measured, or is zero, in one of the two",
+            clause.claim,
+            worst.word,
+            None if worst.figure is None else figure.value,
+            figure.low,
+            figure.high,
+            _limit_of(clause),
+            many + worst.reason,
+            clause.source,
+            clause.FORM,
+            _unit_of(clause),
         )
-    figure = above.median / below.median
-    low = high = None
-    if above.ci_low is not None and below.ci_high and above.ci_high is not None and below.ci_low:
-        low, high = above.ci_low / below.ci_high, above.ci_high / below.ci_low
-    answers = {expectation.ratio.holds(value) for value in (low, figure, high) if value is not None}
-    word: Word = "undecided" if len(answers) > 1 else "confirmed" if answers == {True} else "refuted"
-    reason = f"{expectation.metric} {above.median:.6g} against {below.median:.6g}"
-    return Verdict(
-        expectation.claim,
-        word,
-        figure,
-        low,
-        high,
-        limit,
-        reason + ("; the interval straddles the limit" if len(answers) > 1 else ""),
-    )
+
+    def _findings(self, clause: Clause) -> list[Finding]:
+        match clause:
+            case RatioClause():
+                other = clause.against_metric or clause.metric
+                found = self._pairs(clause.of, clause.against, clause.metric, other, clause.ratio)
+            case SameClause():
+                found = self._pairs(clause.of, clause.against, clause.metric, clause.metric, clause.ratio)
+            case OrderClause():
+                neighbours = zip(clause.order, clause.order[1:], strict=False)
+                below = Bounds(below=1)
+                found = [
+                    finding
+                    for lesser, greater in neighbours
+                    for finding in self._pairs(lesser, greater, clause.metric, clause.metric, below)
+                ]
+            case ValueClause():
+                found = [self._value(each, clause) for each in self._selected(clause.of)]
+            case ExponentClause() | ThresholdClause():
+                found = [self._trend(group, clause) for group in self._groups(clause.of, clause.over)]
+            case TextClause():
+                found = [_text(each, clause) for each in self._selected(clause.of)]
+            case _:
+                raise TypeError(f"{type(clause).__name__} has no judge")
+        return found or [Finding("undecided", "no case matches the selections")]
+
+    def _selected(self, selection: Selection) -> list[_Measured]:
+        """Return the cases of a selection; excluded ones were not asked for."""
+        return [
+            each
+            for each in self.cases
+            if each.result.status != "excluded" and selection.selects(each.result.case.scenario, each.result.case.model)
+        ]
+
+    def _figure(self, measured: _Measured, metric: str) -> Figure | None:
+        return figure_of(measured.row, metric, self.run.clock or measured.result.case.model.CLOCK)
+
+    def _pairs(self, of: Selection, against: Selection, metric: str, other_metric: str, bounds: Bounds) -> list[Finding]:
+        fixed = {**of.fields(), **against.fields()}
+        others = self._selected(against)
+        return [
+            self._pair(one, other, metric, other_metric, bounds)
+            for one in self._selected(of)
+            for other in others
+            if joined(one.result.case.axes, other.result.case.axes, fixed)
+        ] or [Finding("undecided", "no two cases match the selections")]
+
+    def _pair(self, one: _Measured, other: _Measured, metric: str, other_metric: str, bounds: Bounds) -> Finding:
+        """Judge one pair; the interval of a ratio is from the ends of its parts' intervals, which is wider than it need be."""
+        if trouble := one.trouble() or other.trouble():
+            return Finding("undecided", trouble)
+        above, below = self._figure(one, metric), self._figure(other, other_metric)
+        if above is None or below is None:
+            lacking = f"{metric} of {one.label()}" if above is None else f"{other_metric} of {other.label()}"
+            return Finding("undecided", f"{lacking} was not measured")
+        named = f"{other_metric} " if metric != other_metric else ""
+        told = f"{metric} {above.value:.6g} of {one.label()} against {named}{below.value:.6g} of {other.label()}"
+        below = below.scaled(factor_between(metric, other_metric) or 1.0)
+        (low, high), (least, most) = above.ends(), below.ends()
+        if least <= 0:
+            return Finding("undecided", f"{told}: the figure below the line may be zero")
+        known = above.low is not None or below.low is not None
+        figure = Figure(above.value / below.value, low / most, high / least) if known else Figure(above.value / below.value)
+        return _within(bounds, figure, told, one.result.deterministic)
+
+    def _value(self, measured: _Measured, clause: ValueClause) -> Finding:
+        if trouble := measured.trouble():
+            return Finding("undecided", trouble)
+        figure = self._figure(measured, clause.metric)
+        if figure is None:
+            return Finding("undecided", f"{clause.metric} of {measured.label()} was not measured")
+        told = f"{clause.metric} {figure.value:.6g} of {measured.label()}"
+        return _within(clause.value, figure, told, measured.result.deterministic)
+
+    def _groups(self, of: Selection, over: str) -> list[list[_Measured]]:
+        """Return the cases of a selection, those together that differ in the axis `over` (and what moves with it) alone."""
+        groups: dict[str, list[_Measured]] = {}
+        for each in self._selected(of):
+            others = {name: value for name, value in each.result.case.axes.items() if name != over and name not in of.fields()}
+            groups.setdefault(repr(others), []).append(each)
+        return list(groups.values())
+
+    def _trend(self, group: Sequence[_Measured], clause: ExponentClause | ThresholdClause) -> Finding:
+        """Judge the figures of a group along an axis."""
+        points: list[trends.Point] = []
+        for each in sorted(group, key=lambda each: float(value_at(each.result.case.model, clause.over))):
+            figure = self._figure(each, clause.metric)
+            if trouble := each.trouble():
+                return Finding("undecided", trouble)
+            if figure is None:
+                return Finding("undecided", f"{clause.metric} of {each.label()} was not measured")
+            points.append(trends.Point(float(value_at(each.result.case.model, clause.over)), figure))
+        told = ", ".join(f"{point.place:.12g}: {point.figure.value:.4g}" for point in points[:_MOST_POINTS])
+        told = f"{clause.metric} by {clause.over}: {told}{', …' if len(points) > _MOST_POINTS else ''}"
+        deterministic = group[0].result.deterministic
+        if isinstance(clause, ThresholdClause):
+            return _threshold(clause, points, told, deterministic)
+        slope = trends.exponent(points)
+        if slope is None:
+            return Finding("undecided", f"an exponent needs three places and figures above 0; {told}")
+        return _within(clause.exponent, slope, told, deterministic)
 
 
-def _spread_of(result: CaseResult, metric: str) -> Spread:
-    values = [sample.figures[metric] for sample in result.samples if sample.role == "sample" and metric in sample.figures]
-    return spread(values, deterministic=result.deterministic)
+def _within(bounds: Bounds, figure: Figure, reason: str, deterministic: bool) -> Finding:
+    """Judge a figure by its interval, where it has one, else by itself."""
+    low, high = figure.ends()
+    nearness = min(abs(figure.value - limit) for limit in bounds.limits().values())
+    if figure.low is None and not deterministic:
+        reason += "; no interval"
+    if bounds.holds(low) and bounds.holds(high):
+        return Finding("confirmed", reason, figure, nearness)
+    if bounds.misses(low, high):
+        return Finding("refuted", reason, figure, -nearness)
+    return Finding("undecided", f"{reason}; the interval straddles the limit", figure, nearness)
 
 
-def _joined(one: Case, other: Case, expectation: Expectation) -> bool:
-    """Whether two cases agree on every axis that both have and neither selection fixes."""
-    fixed = set(expectation.of.fields()) | set(expectation.against.fields())
-    shared: Mapping[str, Cell] = {name: value for name, value in one.axes.items() if name in other.axes and name not in fixed}
-    return all(other.axes[name] == value for name, value in shared.items())
+def _threshold(clause: ThresholdClause, points: Sequence[trends.Point], told: str, deterministic: bool) -> Finding:
+    """Judge where the condition begins to hold; its interval reaches over the places where it is not decided."""
+    figure = trends.threshold(points, clause.holds)
+    if figure is not None:
+        return _within(clause.threshold, figure, told, deterministic or figure.low is not None)
+    largest = points[-1].place
+    limits = clause.threshold.limits()
+    reached = any(word in limits and limits[word] <= largest for word in ("at_most", "below"))
+    reason = f"the condition does not hold at the largest, {largest:.12g}; {told}"
+    return Finding("refuted" if reached else "undecided", reason)
+
+
+def _text(measured: _Measured, clause: TextClause) -> Finding:
+    """Judge a text cell; how a case ended can be told of every case that was tried, the rest only of one that went well."""
+    status = measured.result.status
+    if status in NOT_TRIED or (clause.cell == "memory_actual" and status != "ok"):
+        return Finding("undecided", measured.trouble())
+    cell = str(measured.row.get(clause.cell) or "")
+    told = f"{clause.cell} of {measured.label()} is {cell or 'empty'}"
+    more = f": {measured.result.reason}" if clause.cell == "status" and measured.result.reason else ""
+    return Finding("confirmed" if clause.says in cell else "refuted", told + more)
+
+
+def _limit_of(clause: Clause) -> str:
+    match clause:
+        case RatioClause() | SameClause():
+            return clause.ratio.text()
+        case OrderClause():
+            return "each below the next"
+        case ValueClause():
+            return clause.value.text()
+        case ExponentClause():
+            return clause.exponent.text()
+        case ThresholdClause():
+            return f"{clause.threshold.text()}, where {clause.metric} is {clause.holds.text()}"
+        case TextClause():
+            return f"{clause.cell} says {clause.says}"
+        case _:
+            raise TypeError(f"{type(clause).__name__} has no limit")
+
+
+def _unit_of(clause: Clause) -> str:
+    """Return the unit of a verdict's figure; a ratio, an exponent and a text have none."""
+    if isinstance(clause, ValueClause):
+        return units().get(clause.metric, "")
+    return unit_of_axis(clause.over) if isinstance(clause, ThresholdClause) else ""

@@ -10,7 +10,8 @@ from pydantic import ValidationError
 
 from runner.errors import Problem
 from runner.scenarios.base import Scenario
-from runner.spec.experiment import ORDERS, Exclude
+from runner.spec.clauses import ORDERS
+from runner.spec.experiment import Exclude
 from runner.spec.fields import adapter_of, has_field, tuples_of
 from runner.spec.places import Document, Path
 from runner.spec.problems import translate, unknown_key

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import operator
 import re
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
-from runner.scenarios.base import Scenario, StrictModel
-from runner.spec.fields import value_at
+from runner.scenarios.base import StrictModel
+from runner.spec.clauses import Expectation
 from runner.spec.places import nearest
 
 MOST_SAMPLES: Final = 100_000
 ALLOWED_NAME: Final = "a lower-case letter, then up to 63 lower-case letters, digits, _ or -"
 ALLOWED_DEVICE: Final = "auto, all, cuda, cuda:N, simulated, simulated:PROFILE"
-
-ORDERS: Final[dict[str, Callable[[Any, Any], bool]]] = {
-    "at_least": operator.ge,
-    "at_most": operator.le,
-    "above": operator.gt,
-    "below": operator.lt,
-}
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}", re.ASCII)
 _DEVICE = re.compile(r"auto|all|cuda(?::(?:0|[1-9][0-9]{0,3}))?|simulated(?::[a-z0-9][a-z0-9_.-]{0,63})?", re.ASCII)
@@ -72,58 +63,6 @@ class Exclude(StrictModel):
     where: dict[str, Any] = Field(
         min_length=1, description="A field to a value, a list of values, or at_least, at_most, above, below, not; all must hold."
     )
-
-
-class Ratio(StrictModel):
-    """The bounds of a ratio; several must all hold."""
-
-    at_least: float | None = Field(None, ge=0, allow_inf_nan=False, description="The ratio is this or more.")
-    at_most: float | None = Field(None, ge=0, allow_inf_nan=False, description="The ratio is this or less.")
-    above: float | None = Field(None, ge=0, allow_inf_nan=False, description="The ratio is more than this.")
-    below: float | None = Field(None, ge=0, allow_inf_nan=False, description="The ratio is less than this.")
-
-    @model_validator(mode="after")
-    def _bounded(self) -> Self:
-        if not self._bounds():
-            raise PydanticCustomError("bounds", "no bound", {"message": "no bound is given", "allowed": ", ".join(ORDERS)})
-        return self
-
-    def holds(self, ratio: float) -> bool:
-        """Tell whether a ratio is within all the bounds."""
-        return all(ORDERS[word](ratio, bound) for word, bound in self._bounds().items())
-
-    def text(self) -> str:
-        """Write the bounds as people say them: `at most 0.8`."""
-        return " and ".join(f"{word.replace('_', ' ')} {bound:g}" for word, bound in self._bounds().items())
-
-    def _bounds(self) -> dict[str, float]:
-        return {word: getattr(self, word) for word in ORDERS if getattr(self, word) is not None}
-
-
-class Selection(StrictModel):
-    """The cases of one scenario whose fields have the values given beside `scenario`, a field to a value."""
-
-    model_config = ConfigDict(extra="allow")
-
-    scenario: str = Field(description="Name of the scenario.")
-
-    def fields(self) -> Mapping[str, Any]:
-        """Return the fields that are fixed, dotted where one lies inside another, with the value that the model has."""
-        return self.model_extra or {}
-
-    def selects(self, scenario: str, model: Scenario) -> bool:
-        """Tell whether a case of `scenario` belongs here."""
-        return scenario == self.scenario and all(value_at(model, name) == value for name, value in self.fields().items())
-
-
-class Expectation(StrictModel):
-    """What the file expects: a ratio of one metric between two selections of cases."""
-
-    claim: str = Field(min_length=1, max_length=500, description="The expectation in words.")
-    of: Selection = Field(description="The cases above the line: scenario, and values of its fields.")
-    against: Selection = Field(description="The cases below the line: scenario, and values of its fields.")
-    metric: str = Field(pattern=r"^[a-z][a-z0-9_]{0,63}$", description="The figure compared, such as wall_ms.")
-    ratio: Ratio = Field(description="The bounds of of / against.")
 
 
 class Experiment(StrictModel):

@@ -45,9 +45,13 @@ def default_of(model: type[BaseModel], field: str) -> Any:
 
 
 def keys_at(model: type[BaseModel], path: Iterable[str | int]) -> tuple[str, ...]:
-    """Return the keys that the mapping at `path` of a model may have, in order; steps that name no field are passed over."""
+    """Return the keys that the mapping at `path` of a model may have, in order; steps that name no field are passed over.
+
+    In a union of models a step that is the name of one of them, as a union's tag is, leaves that one.
+    """
     models: list[type[BaseModel]] = [model]
     for step in path:
+        models = [each for each in models if each.__name__ == step] or models
         infos = [each.model_fields[step] for each in models if isinstance(step, str) and step in each.model_fields]
         if infos:
             models = [inner for info in infos for inner in _models_in(info.annotation)]

@@ -14,14 +14,13 @@ from pydantic import ValidationError
 
 from runner.errors import Problem, SpecError
 from runner.scenarios import SCENARIOS
-from runner.spec.conditions import read_value
-from runner.spec.experiment import Experiment, Selection
-from runner.spec.fields import has_field
+from runner.spec.expectations import Expectations
+from runner.spec.experiment import Experiment
 from runner.spec.grid import faults_of
 from runner.spec.nodes import read_document
 from runner.spec.overrides import override
 from runner.spec.places import Document, nearest
-from runner.spec.problems import guess, translate, unknown_key
+from runner.spec.problems import guess, translate
 from runner.spec.scenario import ScenarioSpec, read_scenario
 from runner.spec.text import read_source
 
@@ -62,18 +61,15 @@ def load_experiment(path: str | Path, overrides: Sequence[str] = ()) -> LoadedEx
     problems += faults
     scenarios, faults = _read_scenarios(document)
     problems += faults
-    selections, faults = _read_selections(document, scenarios)
-    problems += _check_baseline(document) + faults
+    expectations = Expectations(document, {spec.name: spec for spec in scenarios}, tuple(_mappings(document)))
+    expectations.read()
+    problems += _check_baseline(document) + expectations.problems
     if problems or experiment is None:
         for spec in scenarios:
             problems += faults_of(document, spec, _CHECKED_BESIDE)
         raise SpecError(_first(sorted(problems, key=_by_place)))
-    expect = tuple(
-        each.model_copy(update={side: selections[index, side] for side in ("of", "against")})
-        for index, each in enumerate(experiment.expect)
-    )
     digest = hashlib.sha256(json.dumps(document.content).encode()).hexdigest()
-    experiment = experiment.model_copy(update={"expect": expect})
+    experiment = expectations.applied(experiment)
     return LoadedExperiment(found, source.original, tuple(overrides), digest, experiment, tuple(scenarios), document)
 
 
@@ -145,43 +141,6 @@ def _check_baseline(document: Document) -> list[Problem]:
         return []
     message, allowed = "there is no such scenario", ", ".join(names)
     return [document.problem(("baseline",), message, allowed=allowed, hint=guess(baseline, names))]
-
-
-def _read_selections(
-    document: Document, scenarios: Sequence[ScenarioSpec]
-) -> tuple[dict[tuple[int, str], Selection], list[Problem]]:
-    """Read the selections of every expectation, by index and `of` or `against`; values are as the scenario's model has them."""
-    selections: dict[tuple[int, str], Selection] = {}
-    problems: list[Problem] = []
-    expect = document.content.get("expect")
-    for index, entry in enumerate(expect if isinstance(expect, list) else ()):
-        for side in ("of", "against"):
-            raw = entry.get(side) if isinstance(entry, dict) else None
-            if isinstance(raw, dict) and isinstance(raw.get("scenario"), str):
-                selections[index, side], faults = _read_selection(document, ("expect", index, side), raw, scenarios)
-                problems += faults
-    return selections, problems
-
-
-def _read_selection(
-    document: Document, loc: tuple[str | int, ...], raw: dict[str, Any], scenarios: Sequence[ScenarioSpec]
-) -> tuple[Selection, list[Problem]]:
-    names = tuple(_mappings(document))
-    problems: list[Problem] = []
-    if raw["scenario"] not in names:
-        at, allowed, hint = (*loc, "scenario"), ", ".join(names), guess(raw["scenario"], names)
-        problems.append(document.problem(at, "there is no such scenario", allowed=allowed, hint=hint))
-    values: dict[str, Any] = {}
-    for spec in scenarios:
-        for name, value in raw.items() if spec.name == raw["scenario"] else ():
-            if name == "scenario":
-                continue
-            if has_field(spec.model, tuple(name.split("."))):
-                values[name], faults = read_value(document, (*loc, name), spec.model, name, value)
-                problems += faults
-            else:
-                problems.append(unknown_key(document, (*loc, name), tuple(spec.model.model_fields)))
-    return Selection(scenario=raw["scenario"], **values), problems
 
 
 def _first(problems: list[Problem]) -> list[Problem]:
