@@ -17,7 +17,7 @@ import numpy as np
 from runner.device.cuda.data import DataWorkers
 from runner.device.cuda.driver import CudaContext
 from runner.device.cuda.kernels import Kernels
-from runner.device.cuda.memory import HostPool
+from runner.device.cuda.pool import HostPool
 from runner.device.cuda.session import CudaSession
 from runner.plan import Plan
 
@@ -71,16 +71,24 @@ class StandIn:
 
     Error, LogicError, MemoryError = Error, LogicError, MemoryError_
     event_flags = SimpleNamespace(DEFAULT=0, DISABLE_TIMING=2)
-    host_alloc_flags = SimpleNamespace(DEVICEMAP=2)
+    host_alloc_flags = SimpleNamespace(DEVICEMAP=2, WRITECOMBINED=4)
+    device_attribute = SimpleNamespace(
+        CAN_MAP_HOST_MEMORY="map", MANAGED_MEMORY="managed", CONCURRENT_MANAGED_ACCESS="concurrent"
+    )
 
     def __init__(self) -> None:
         self.log: list[str] = []
         self.fail: dict[str, Error] = {}
         self.ranges: dict[int, tuple[int, str]] = {}
         self.stack: list[object] = []
+        self.attributes = {"map": 1, "managed": 1, "concurrent": 1}
         self.pinned_is_really = "pinned"
+        self.host_flags: dict[int, int] = {}
+        self.prefetched: list[tuple[int, int, int]] = []
         self.clock_ms = 0.0
-        self.Device = lambda ordinal: SimpleNamespace(retain_primary_context=self.retain)
+        self.Device = lambda ordinal: SimpleNamespace(
+            retain_primary_context=self.retain, get_attribute=self.attributes.__getitem__
+        )
         self.Context = SimpleNamespace(pop=self.pop)
         self.Stream = lambda flags: Stream(self, flags)
         self.Event = lambda flags: Event(self, flags)
@@ -113,6 +121,7 @@ class StandIn:
     def pagelocked_empty(self, size: int, dtype: Any, mem_flags: int = 0) -> HostArray:
         self.say("allocate pinned")
         allocation = Allocation(self, self.pinned_is_really, size * np.dtype(dtype).itemsize)
+        self.host_flags[allocation.address] = mem_flags
         array = allocation.data.view(dtype).view(HostArray)
         array.allocation = allocation
         return array
@@ -179,25 +188,55 @@ class Raw:
 
     CUpointer_attribute = SimpleNamespace(CU_POINTER_ATTRIBUTE_MEMORY_TYPE=1, CU_POINTER_ATTRIBUTE_IS_MANAGED=2)
 
+    CUmemLocationType = SimpleNamespace(CU_MEM_LOCATION_TYPE_DEVICE=1, CU_MEM_LOCATION_TYPE_HOST=2)
+    CUmemLocation = SimpleNamespace
+
     def __init__(self, driver: StandIn) -> None:
         self.driver = driver
+        self.managed: dict[int, Allocation] = {}
 
     def cuPointerGetAttribute(self, attribute: int, address: int) -> tuple[int, int | None]:
-        types = {"pinned": 1, "device": 2}
+        types = {"pinned": 1, "registered": 1, "device": 2, "managed": 1}
         sort = self.driver.sort_of(address)
         if sort not in types:
             return 1, None
-        return 0, types[sort] if attribute == 1 else 0
+        return 0, types[sort] if attribute == 1 else int(sort == "managed")
+
+    def cuMemHostGetFlags(self, address: int) -> tuple[int, int | None]:
+        if self.driver.sort_of(address) != "pinned":
+            return 1, None
+        return 0, self.driver.host_flags.get(address, 0)
+
+    def cuMemHostGetDevicePointer(self, address: int, flags: int) -> tuple[int, int]:
+        self.driver.say("device pointer")
+        return (0, address) if self.driver.sort_of(address) in ("pinned", "registered") else (1, 0)
+
+    def cuMemAllocManaged(self, size: int, flags: int) -> tuple[int, int]:
+        self.driver.say("allocate managed")
+        allocation = Allocation(self.driver, "managed", size)
+        self.managed[allocation.address] = allocation
+        return 0, allocation.address
+
+    def cuMemFree(self, address: int) -> tuple[int]:
+        self.managed.pop(address).free()
+        return (0,)
+
+    def cuMemPrefetchAsync(self, address: int, size: int, location: Any, flags: int, stream: int) -> tuple[int]:
+        self.driver.say("prefetch")
+        self.driver.prefetched.append((location.type, location.id, size))
+        return (0,) if self.driver.sort_of(address, size) == "managed" else (1,)
 
     def cuGetErrorString(self, status: int) -> tuple[int, bytes]:
         return 0, b"invalid argument"
 
     def cuMemHostRegister(self, address: int, size: int, flags: int) -> tuple[int]:
         self.driver.say("register")
+        self.driver.ranges[address] = (size, "registered")
         return (0,)
 
     def cuMemHostUnregister(self, address: int) -> tuple[int]:
         self.driver.say("unregister")
+        del self.driver.ranges[address]
         return (0,)
 
     def cuEventCreate(self, flags: int) -> tuple[int, Event]:
@@ -224,7 +263,7 @@ class Raw:
 
 
 class Module:
-    """A loaded module whose `increment` and `pattern` really do what the kernels do."""
+    """A loaded module whose kernels really do what they say; an address that no kernel may use is refused."""
 
     def __init__(self, driver: StandIn) -> None:
         self.driver = driver
@@ -232,21 +271,31 @@ class Module:
     def get_function(self, name: str) -> Any:
         return SimpleNamespace(_launch_kernel=getattr(self, name))
 
+    def words(self, address: int, words: int) -> Any:
+        if self.driver.sort_of(address, 4 * words) == "unknown":
+            raise LogicError("cuLaunchKernel failed: an illegal memory access was encountered")
+        return np.ctypeslib.as_array((ctypes.c_uint32 * words).from_address(address))
+
     def increment(self, grid: Any, block: Any, packed: bytes, shared: int, stream: Any) -> None:
         self.driver.say("launch increment")
-        address, words = struct.unpack("=QQ", packed)
-        if self.driver.sort_of(address, 4 * words) != "device":
-            raise LogicError("cuLaunchKernel failed: an illegal memory access was encountered")
-        data = np.ctypeslib.as_array((ctypes.c_uint32 * words).from_address(address))
-        data += np.uint32(1)
+        self.words(*struct.unpack("=QQ", packed))[:] += np.uint32(1)
 
     def pattern(self, grid: Any, block: Any, packed: bytes, shared: int, stream: Any) -> None:
         self.driver.say("launch pattern")
         address, words, step, first = struct.unpack("=QQII", packed)
-        if self.driver.sort_of(address, 4 * words) != "device":
-            raise LogicError("cuLaunchKernel failed: an illegal memory access was encountered")
-        data = np.ctypeslib.as_array((ctypes.c_uint32 * words).from_address(address))
-        data[:] = np.arange(words, dtype=np.uint32) * np.uint32(step) + np.uint32(first)
+        self.words(address, words)[:] = np.arange(words, dtype=np.uint32) * np.uint32(step) + np.uint32(first)
+
+    def copy(self, grid: Any, block: Any, packed: bytes, shared: int, stream: Any) -> None:
+        self.driver.say("launch copy")
+        to, source, words = struct.unpack("=QQQ", packed)
+        self.words(to, words)[:] = self.words(source, words)
+
+    def read(self, grid: Any, block: Any, packed: bytes, shared: int, stream: Any) -> None:
+        self.driver.say("launch read")
+        self.words(*struct.unpack("=QQ", packed)).max()
+
+    def busy(self, grid: Any, block: Any, packed: bytes, shared: int, stream: Any) -> None:
+        self.driver.say(f"launch busy {struct.unpack('=Q', packed)[0]}")
 
     def gate(self, grid: Any, block: Any, packed: bytes, shared: int, stream: Any) -> None:
         self.driver.say("launch gate")

@@ -8,77 +8,40 @@ memory when they run, since it does not exist earlier.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from functools import partial
-from threading import Barrier as ThreadBarrier
-from time import perf_counter_ns
-from typing import Any, Final, cast
-
-import numpy as np
+from time import perf_counter_ns, thread_time_ns
+from typing import Any
 
 from runner import pattern
-from runner.device.cuda.data import DataWorkers
-from runner.device.cuda.driver import CudaContext
-from runner.device.cuda.events import Events
-from runner.device.cuda.gates import Gates
-from runner.device.cuda.kernels import Call, Kernels
-from runner.device.cuda.memory import SessionMemory
-from runner.pattern import Bytes
+from runner.device.cuda.host_work import Touch, WordWriter, access_call, copy_call, increment_words, read_words
+from runner.device.cuda.kernels import Call
+from runner.device.cuda.resources import BoundLane, Resources
+from runner.errors import CaseUnsupported
 from runner.plan import (
     Alloc,
     Barrier,
+    Busy,
     Copy,
     Drain,
     Fill,
     Free,
     Gate,
+    HostAccess,
     HostCopy,
     HostWait,
+    KernelAccess,
+    KernelCopy,
     Launch,
     Mark,
     Operation,
     Plan,
+    Prefetch,
     Record,
     Register,
     Release,
     StreamWait,
     Unregister,
 )
-
-CACHE_LINE: Final = 64
-
-
-@dataclass(slots=True)
-class BoundLane:
-    """The ready calls of a lane; `owners[i]` is the index of the operation that call i belongs to."""
-
-    calls: list[Call] = field(default_factory=list)
-    owners: list[int] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class PlayState:
-    """What changes from play to play and is read by bound calls."""
-
-    sample: int
-    host_ns: list[int | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Resources:
-    """Everything that calls are bound to; `streams` holds None for the null stream."""
-
-    context: CudaContext
-    kernels: Kernels
-    memory: SessionMemory
-    workers: DataWorkers
-    streams: list[Any]
-    events: Events
-    gates: Gates
-    barrier: ThreadBarrier | None
-    copiers: ThreadPoolExecutor | None
-    state: PlayState
 
 
 class Binder:
@@ -88,6 +51,7 @@ class Binder:
         self._plan, self._of = plan, resources
         timed = [operation for lane in (plan.prepare, *plan.lanes) for operation in lane]
         self._late = {operation.buffer for operation in timed if isinstance(operation, Alloc)}
+        self._freed = {operation.buffer for operation in timed if isinstance(operation, Free)}
         self._makers: dict[type, Callable[[Any], Iterable[Call]]] = {
             Alloc: lambda op: [partial(resources.memory.allocate, op.buffer)],
             Free: lambda op: [partial(resources.memory.free, op.buffer)],
@@ -97,6 +61,11 @@ class Binder:
             HostCopy: self._host_copy,
             Copy: self._copy,
             Launch: self._launch,
+            KernelCopy: self._kernel_copy,
+            KernelAccess: self._kernel_access,
+            HostAccess: self._host_access,
+            Busy: lambda op: [resources.kernels.busy(op.duration_ns, resources.streams[op.stream])],
+            Prefetch: self._prefetch,
             Record: lambda op: [resources.events.record(op.event, resources.streams[op.stream])],
             StreamWait: lambda op: resources.events.stream_wait(op.event, resources.streams[op.stream]),
             HostWait: lambda op: [resources.events.host_wait(op.event)],
@@ -117,32 +86,50 @@ class Binder:
         return lane
 
     def bind_setup(self, operation: Operation) -> list[Call]:
-        """Bind one operation of `setup`, to be run before the next is bound; its host memory may come from the pool."""
+        """Bind one operation of `setup`, to be run before the next is bound.
+
+        Host memory may come from the pool, but for that which a play frees: there, freeing shall do what it does in a program.
+        """
         if isinstance(operation, Alloc):
-            return [partial(self._of.memory.allocate, operation.buffer, pooled=True)]
+            pooled = operation.buffer not in self._freed
+            return [partial(self._of.memory.allocate, operation.buffer, pooled=pooled, touch=True)]
         return list(self._makers[type(operation)](operation))
 
+    def late_buffers(self) -> frozenset[int]:
+        """Return the buffers that a play itself allocates."""
+        return frozenset(self._late)
+
     def _fill(self, operation: Fill) -> None:
-        common = pattern.offset_of(operation.salt, self._of.state.sample)
+        common, step = pattern.offset_of(operation.salt, self._of.state.sample), pattern.step_of(operation.salt)
         region = self._of.memory.region(operation.buffer)
-        self._of.workers.fill(self._of.kernels, region, operation.offset, operation.size, common)
+        self._of.workers.fill(self._of.kernels, region, operation.offset, operation.size, common, step)
 
     def _host_copy(self, operation: HostCopy) -> list[Call]:
-        memory = self._of.memory
+        memory, helpers = self._of.memory, self._of.helpers
 
-        def views() -> tuple[Bytes, Bytes]:
-            return (
-                memory.region(operation.dst).view(operation.dst_offset, operation.size),
-                memory.region(operation.src).view(operation.src_offset, operation.size),
-            )
+        def ready() -> Call:
+            dst = memory.region(operation.dst).view(operation.dst_offset, operation.size)
+            src = memory.region(operation.src).view(operation.src_offset, operation.size)
+            return copy_call(helpers, dst, src, operation.threads)
 
-        copiers = self._of.copiers
-        if {operation.dst, operation.src} & self._late:
-            return [lambda: _copy_by(copiers, *views(), operation.threads)]
-        if operation.threads == 1:
-            # np.copyto and memmove end in the same memmove without the interpreter's lock; copyto also knows its bounds.
-            return [partial(np.copyto, *views())]
-        return [partial(_copy_pieces, copiers, _cut(*views(), operation.threads))]
+        return [self._now_or_late(ready, operation.dst, operation.src)]
+
+    def _host_access(self, operation: HostAccess) -> list[Call]:
+        memory, helpers = self._of.memory, self._of.helpers
+        touch: Touch = read_words if operation.access == "read" else increment_words
+        if operation.access == "write":
+            touch = writer = WordWriter()
+            self._of.state.set_words.append((operation.salt, writer.set))
+
+        def ready() -> Call:
+            target = memory.region(operation.buffer).view(operation.offset, operation.size)
+            return access_call(helpers, touch, target, operation.threads)
+
+        return [self._now_or_late(ready, operation.buffer)]
+
+    def _now_or_late(self, ready: Callable[[], Call], *buffers: int) -> Call:
+        """Make a call ready now, or when it is called where one of its buffers is allocated only then."""
+        return (lambda: ready()()) if self._late.intersection(buffers) else ready()
 
     def _copy(self, operation: Copy) -> list[Call]:
         cuda, stream, memory = self._of.context.cuda, self._of.streams[operation.stream], self._of.memory
@@ -162,20 +149,58 @@ class Binder:
             address = memory.region(device).address + device_offset
             return ((address, view) if upload else (view, address)) + tail
 
-        call: Call = (lambda: function(*arguments())) if {host, device} & self._late else partial(function, *arguments())
+        call = self._now_or_late(lambda: partial(function, *arguments()), host, device)
         # The plain call on a stream: the safe helper of the source documents, which synchronizes before it returns.
         return [call, stream.synchronize] if operation.blocking and not plain else [call]
 
     def _launch(self, operation: Launch) -> list[Call]:
-        memory, kernels, stream = self._of.memory, self._of.kernels, self._of.streams[operation.stream]
+        kernels, stream = self._of.kernels, self._of.streams[operation.stream]
 
         def launch() -> Call:
-            address = memory.region(operation.buffer).address + operation.offset
-            return kernels.increment(address, operation.size, stream)
+            return kernels.increment(self._address(operation.buffer, operation.offset), operation.size, stream)
 
-        if operation.buffer in self._late:
-            return [lambda: launch()()] * operation.passes
-        return [launch()] * operation.passes
+        return [self._now_or_late(launch, operation.buffer)] * operation.passes
+
+    def _kernel_copy(self, operation: KernelCopy) -> list[Call]:
+        kernels, stream = self._of.kernels, self._of.streams[operation.stream]
+
+        def launch() -> Call:
+            to = self._address(operation.dst, operation.dst_offset)
+            return kernels.copy(to, self._address(operation.src, operation.src_offset), operation.size, stream)
+
+        return [self._now_or_late(launch, operation.dst, operation.src)]
+
+    def _kernel_access(self, operation: KernelAccess) -> list[Call]:
+        kernels, stream, state = self._of.kernels, self._of.streams[operation.stream], self._of.state
+
+        def launch() -> Call:
+            address = self._address(operation.buffer, operation.offset)
+            if operation.access == "read":
+                return kernels.read(address, operation.size, stream)
+            if operation.access == "increment":
+                return kernels.increment(address, operation.size, stream)
+            write, set_word = kernels.write(address, operation.size, stream)
+            if operation.buffer in self._late:
+                set_word(state.flat_word(operation.salt))
+            else:
+                state.set_words.append((operation.salt, set_word))
+            return write
+
+        return [self._now_or_late(launch, operation.buffer)]
+
+    def _prefetch(self, operation: Prefetch) -> list[Call]:
+        context, memory, stream = self._of.context, self._of.memory, self._of.streams[operation.stream]
+        if not context.attribute("CONCURRENT_MANAGED_ACCESS"):
+            raise CaseUnsupported("pages were asked to move ahead of their use, but this device has no concurrent managed access")
+
+        def ready() -> Call:
+            address = memory.region(operation.buffer).address + operation.offset
+            return context.prefetch(address, operation.size, operation.to == "device", 0 if stream is None else stream.handle)
+
+        return [self._now_or_late(ready, operation.buffer)]
+
+    def _address(self, buffer: int, offset: int) -> int:
+        return self._of.memory.device_address(buffer) + offset
 
     def _drain(self, operation: Drain) -> list[Call]:
         stream = self._of.streams[operation.stream]
@@ -189,49 +214,14 @@ class Binder:
         return [] if self._of.barrier is None else [self._of.barrier.wait]
 
     def _mark(self, operation: Mark) -> list[Call]:
-        host_ns, mark, clock = self._of.state.host_ns, operation.mark, perf_counter_ns
+        state, mark, clock, processor_clock = self._of.state, operation.mark, perf_counter_ns, thread_time_ns
+        host_ns, cpu_ns = state.host_ns, state.cpu_ns
 
         def read_clock() -> None:
             host_ns[mark] = clock()
 
-        return [read_clock]
+        def read_both_clocks() -> None:
+            cpu_ns[mark] = processor_clock()
+            host_ns[mark] = clock()
 
-
-def make_copiers(plan: Plan) -> ThreadPoolExecutor | None:
-    """Start the threads that host copies share, as many as all lanes can use at once; None where one thread does it."""
-    helpers = sum(
-        max((operation.threads - 1 for operation in lane if isinstance(operation, HostCopy)), default=0) for lane in plan.lanes
-    )
-    if not helpers:
-        return None
-    pool = ThreadPoolExecutor(helpers, thread_name_prefix="dmalab-copy")
-    together = ThreadBarrier(helpers + 1)
-    # A pool starts threads as work arrives; nobody may start inside the timed region.
-    started = [pool.submit(together.wait) for _ in range(helpers)]
-    together.wait()
-    for job in started:
-        job.result()
-    return pool
-
-
-def _copy_by(copiers: ThreadPoolExecutor | None, dst: Bytes, src: Bytes, threads: int) -> None:
-    if threads == 1:
-        np.copyto(dst, src)
-    else:
-        _copy_pieces(copiers, _cut(dst, src, threads))
-
-
-def _copy_pieces(copiers: ThreadPoolExecutor | None, pieces: list[tuple[Bytes, Bytes]]) -> None:
-    """Copy the first piece here and the others in the pool's threads; return when all are done."""
-    pool = cast(ThreadPoolExecutor, copiers)
-    others = [pool.submit(np.copyto, dst, src) for dst, src in pieces[1:]]
-    np.copyto(*pieces[0])
-    for job in others:
-        job.result()
-
-
-def _cut(dst: Bytes, src: Bytes, threads: int) -> list[tuple[Bytes, Bytes]]:
-    """Cut a copy into one piece a thread, at whole cache lines; fewer where there are not enough."""
-    step = -(-len(dst) // threads)
-    step = max(CACHE_LINE, -(-step // CACHE_LINE) * CACHE_LINE)
-    return [(dst[begin : begin + step], src[begin : begin + step]) for begin in range(0, len(dst), step)]
+        return [read_both_clocks if operation.cpu else read_clock]

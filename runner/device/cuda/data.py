@@ -3,8 +3,9 @@
 Page-locked buffers are filled by the device, through a scratch buffer of its own. Were they filled by the processor, their lines
 would lie modified in its caches, and a copy engine that reads or writes them has to fetch or invalidate each one: on an H200, a
 download of 1 to 16 MiB then took up to twice as long as it takes a program that leaves its buffers alone. Pageable buffers, which
-the processor copies anyway, are filled by several threads, since NumPy lets go of the interpreter's lock inside its loops.
-Comparing is always the host's, so that no kernel vouches for itself; bytes of device memory pass through page-locked scratch.
+the processor copies anyway, and managed ones, which thereby come back to the host, are filled by several threads, since NumPy
+lets go of the interpreter's lock inside its loops. Comparing is always the host's, so that no kernel vouches for itself; bytes
+of device memory pass through page-locked scratch, and so, by way of the device, do those that the processor reads slowly.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from runner.device.contract import Mismatch
 from runner.device.cuda.driver import CudaContext, abandon
 from runner.device.cuda.kernels import Kernels
 from runner.device.cuda.memory import Region, allocate_device, allocate_pinned
-from runner.memory import kind_of
+from runner.memory import DEVICE, kind_of
 from runner.pattern import Bytes
-from runner.plan import Expect
+from runner.plan import Buffer, Expect
 
 SCRATCH_BYTES: Final = 16 << 20
 PIECE_BYTES: Final = 2 << 20
@@ -41,25 +42,25 @@ class DataWorkers:
         self._device_scratch: Region | None = None
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="dmalab-data")
 
-    def fill(self, kernels: Kernels, region: Region, offset: int, size: int, common: int) -> None:
-        """Write the pattern over a range of a buffer; `common` is of `runner.pattern.offset_of`."""
+    def fill(self, kernels: Kernels, region: Region, offset: int, size: int, common: int, step: int) -> None:
+        """Write the pattern over a range of a buffer; `common` and `step` are of `runner.pattern`."""
         if region.array is None:
             whole = size - size % pattern.WORD if offset % pattern.WORD == 0 else 0
             if whole:
-                kernels.pattern(region.address + offset, whole, offset, common)()
-            self._upload(region, offset + whole, size - whole, common)
+                kernels.pattern(region.address + offset, whole, offset, common, step)()
+            self._upload(region, offset + whole, size - whole, common, step)
         elif kind_of(region.kind).page_locked and offset % pattern.WORD == 0:
-            self._fill_by_device(kernels, region.view(offset, size), offset, common)
+            self._fill_by_device(kernels, region.view(offset, size), offset, common, step)
         else:
-            self._fill_host(region.view(offset, size), offset, common)
+            self._fill_host(region.view(offset, size), offset, common, step)
 
     def check(self, name: str, region: Region, expect: Expect, sample: int) -> Mismatch | None:
         """Compare a range with what it should hold; None where every byte is right."""
         # Adding to every word is adding to what all words have in common, so the pattern stays a pattern.
-        common = (pattern.offset_of(expect.salt, sample) + expect.added) % _WORDS
+        common, step = (pattern.offset_of(expect.salt, sample) + expect.added) % _WORDS, pattern.step_of(expect.salt)
         first, wrong, found = -1, 0, b""
         for begin, block in self._blocks(region, expect):
-            difference = self._differ(block, expect.source_offset + begin, common)
+            difference = self._differ(block, expect.source_offset + begin, common, step)
             if difference is not None:
                 if first < 0:
                     first = begin + difference[0]
@@ -68,7 +69,7 @@ class DataWorkers:
         if first < 0:
             return None
         expected = np.empty(len(found), dtype=np.uint8)
-        pattern.fill(expected, expect.source_offset + first - first % pattern.WORD, common)
+        pattern.fill(expected, expect.source_offset + first - first % pattern.WORD, common, step)
         return Mismatch(name, expect.offset + first, wrong, _hex(expected.tobytes()), _hex(found))
 
     def close(self) -> None:
@@ -84,45 +85,50 @@ class DataWorkers:
         self._scratch = self._device_scratch = None
 
     def _blocks(self, region: Region, expect: Expect) -> Iterator[tuple[int, Bytes]]:
-        """Yield (place in the range, bytes) of the whole range, a device's range through the scratch buffer."""
-        if region.array is not None:
+        """Yield (place in the range, bytes) of the whole range, through scratch buffers where the host cannot just read it."""
+        slow = region.array is not None and kind_of(region.kind).slow_cpu_read
+        if region.array is not None and not slow:
             yield 0, region.view(expect.offset, expect.size)
             return
-        scratch = self._scratch_region()
+        scratch, cuda = self._scratch_region(), self._context.cuda
         for begin, length in _pieces(expect.size, self._scratch_bytes):
-            block = scratch.view(0, length)
-            self._context.cuda.memcpy_dtoh(block, region.address + expect.offset + begin)
+            block, address = scratch.view(0, length), region.address + expect.offset + begin
+            if slow:
+                address = self._device_scratch_region().address
+                cuda.memcpy_htod(address, region.view(expect.offset + begin, length))
+            cuda.memcpy_dtoh(block, address)
             yield begin, block
 
-    def _upload(self, region: Region, offset: int, size: int, common: int) -> None:
+    def _upload(self, region: Region, offset: int, size: int, common: int, step: int) -> None:
         """Write the pattern over device memory from the host: ranges, or their ends, that are no whole words."""
         for begin, length in _pieces(size, self._scratch_bytes):
             block = self._scratch_region().view(0, length)
-            self._fill_host(block, offset + begin, common)
+            self._fill_host(block, offset + begin, common, step)
             self._context.cuda.memcpy_htod(region.address + offset + begin, block)
 
-    def _fill_by_device(self, kernels: Kernels, target: Bytes, start: int, common: int) -> None:
+    def _fill_by_device(self, kernels: Kernels, target: Bytes, start: int, common: int, step: int) -> None:
         """Let the device write the pattern into its scratch and its copy engine bring it to the host, piece by piece."""
         whole = len(target) - len(target) % pattern.WORD
         for begin, length in _pieces(whole, self._scratch_bytes):
             scratch = self._device_scratch_region()
-            kernels.pattern(scratch.address, length, start + begin, common)()
+            kernels.pattern(scratch.address, length, start + begin, common, step)()
             self._context.cuda.memcpy_dtoh(target[begin : begin + length], scratch.address)
         if whole < len(target):
-            pattern.fill(target[whole:], start + whole, common)
+            pattern.fill(target[whole:], start + whole, common, step)
 
-    def _fill_host(self, target: Bytes, start: int, common: int) -> None:
+    def _fill_host(self, target: Bytes, start: int, common: int, step: int) -> None:
         pieces = list(_pieces(len(target), PIECE_BYTES))
         jobs = [
-            self._threads.submit(pattern.fill, target[begin : begin + length], start + begin, common) for begin, length in pieces
+            self._threads.submit(pattern.fill, target[begin : begin + length], start + begin, common, step)
+            for begin, length in pieces
         ]
         for job in jobs:
             job.result()
 
-    def _differ(self, actual: Bytes, start: int, common: int) -> tuple[int, int] | None:
+    def _differ(self, actual: Bytes, start: int, common: int, step: int) -> tuple[int, int] | None:
         pieces = list(_pieces(len(actual), PIECE_BYTES))
         jobs = [
-            self._threads.submit(pattern.first_difference, actual[begin : begin + length], start + begin, common)
+            self._threads.submit(pattern.first_difference, actual[begin : begin + length], start + begin, common, step)
             for begin, length in pieces
         ]
         first, wrong = -1, 0
@@ -135,12 +141,12 @@ class DataWorkers:
 
     def _scratch_region(self) -> Region:
         if self._scratch is None:
-            self._scratch = allocate_pinned(self._context, self._scratch_bytes)
+            self._scratch = allocate_pinned(self._context, Buffer("scratch", "pinned", self._scratch_bytes), False)
         return self._scratch
 
     def _device_scratch_region(self) -> Region:
         if self._device_scratch is None:
-            self._device_scratch = allocate_device(self._context, self._scratch_bytes)
+            self._device_scratch = allocate_device(self._context, Buffer("scratch", DEVICE, self._scratch_bytes), False)
         return self._device_scratch
 
 

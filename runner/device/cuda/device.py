@@ -9,8 +9,8 @@ from runner.device.cuda.data import DataWorkers
 from runner.device.cuda.driver import abandon
 from runner.device.cuda.facts import read_facts
 from runner.device.cuda.kernels import Kernels
-from runner.device.cuda.memory import HostPool
 from runner.device.cuda.opening import open_context
+from runner.device.cuda.pool import HostPool
 from runner.device.cuda.session import CudaSession
 from runner.plan import Plan
 

@@ -9,12 +9,18 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from runner.errors import CaseFailed, DmalabError
 
+_WRITE_COMBINED: Final = 4
+"""CU_MEMHOSTALLOC_WRITECOMBINED of cuda.h."""
+_PORTABLE_MAPPED: Final = 1 | 2
+"""CU_MEMHOSTREGISTER_PORTABLE and CU_MEMHOSTREGISTER_DEVICEMAP of cuda.h."""
+_ATTACH_GLOBAL: Final = 1
+"""CU_MEM_ATTACH_GLOBAL of cuda.h: any stream may use it."""
 _MEMORY_TYPES: Final = {1: "pinned", 2: "device", 3: "array", 4: "managed"}
 """CUmemorytype of cuda.h; 1 is host memory that the driver knows, by allocation or by registration."""
 
@@ -95,8 +101,15 @@ class CudaContext:
         """Return the free bytes of the device's memory."""
         return int(self.cuda.mem_get_info()[0])
 
+    def attribute(self, name: str) -> int:
+        """Return an attribute of the device by its name in cuda.h, without the prefix."""
+        return int(self.device.get_attribute(getattr(self.cuda.device_attribute, name)))
+
     def memory_type(self, address: int) -> str:
-        """Ask the driver what an address is: `pageable` (it does not know it), `pinned`, `device` or `managed`."""
+        """Ask the driver what an address is.
+
+        `pageable` (it does not know it), `pinned`, `write_combined`, `device` or `managed`.
+        """
         attribute = self.raw.CUpointer_attribute
         status, managed = self.raw.cuPointerGetAttribute(attribute.CU_POINTER_ATTRIBUTE_IS_MANAGED, address)
         if int(status) == 0 and managed:
@@ -104,11 +117,46 @@ class CudaContext:
         status, answer = self.raw.cuPointerGetAttribute(attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address)
         if int(status) != 0:
             return "pageable"
-        return _MEMORY_TYPES.get(int(answer), "pageable")
+        said = _MEMORY_TYPES.get(int(answer), "pageable")
+        if said == "pinned":
+            # Only memory that the driver allocated has flags; it refuses to tell those of registered memory.
+            status, flags = self.raw.cuMemHostGetFlags(address)
+            if int(status) == 0 and int(flags) & _WRITE_COMBINED:
+                return "write_combined"
+        return said
+
+    def device_pointer(self, address: int) -> int:
+        """Return where the device finds page-locked host memory; under unified addressing that is the same address."""
+        status, pointer = self.raw.cuMemHostGetDevicePointer(address, 0)
+        self.check("cuMemHostGetDevicePointer", (status,))
+        return int(pointer)
+
+    def allocate_managed(self, size: int) -> int:
+        """Return the address of fresh managed memory; raises the driver's error as PyCUDA's."""
+        status, pointer = self.raw.cuMemAllocManaged(size, _ATTACH_GLOBAL)
+        self.check("cuMemAllocManaged", (status,))
+        return int(pointer)
+
+    def free_managed(self, address: int) -> None:
+        """Undo `allocate_managed`."""
+        self.check("cuMemFree", self.raw.cuMemFree(address))
+
+    def prefetch(self, address: int, size: int, to_device: bool, stream: int) -> Callable[[], None]:
+        """Return a ready call that moves pages of managed memory in a stream, given by its handle."""
+        kinds, location = self.raw.CUmemLocationType, self.raw.CUmemLocation()
+        location.type = kinds.CU_MEM_LOCATION_TYPE_DEVICE if to_device else kinds.CU_MEM_LOCATION_TYPE_HOST
+        location.id = self.ordinal if to_device else 0
+        # Bindings of CUDA 12 have this signature under the second name, those of CUDA 13 under the first alone.
+        call = getattr(self.raw, "cuMemPrefetchAsync_v2", None) or self.raw.cuMemPrefetchAsync
+
+        def move() -> None:
+            self.check("cuMemPrefetchAsync", call(address, size, location, 0, stream))
+
+        return move
 
     def register(self, address: int, size: int) -> None:
         """Page-lock a range where it lies; raises the driver's error as PyCUDA's."""
-        self.check("cuMemHostRegister", self.raw.cuMemHostRegister(address, size, 0))
+        self.check("cuMemHostRegister", self.raw.cuMemHostRegister(address, size, _PORTABLE_MAPPED))
 
     def unregister(self, address: int) -> None:
         """Undo `register`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import mmap
 import os
 import platform
 from collections.abc import Mapping
@@ -13,7 +14,9 @@ from typing import Any, Final
 from runner.device.contract import DeviceFacts
 from runner.device.cuda.driver import CudaContext
 from runner.device.cuda.memory import allocate_pinned
+from runner.device.cuda.pages import huge_page_mode
 from runner.device.cuda.toolchain import Nvcc
+from runner.plan import Buffer
 
 Fact = str | int | float | bool | None
 
@@ -37,10 +40,16 @@ def read_facts(context: CudaContext, nvcc: Nvcc) -> DeviceFacts:
     free, total = cuda.mem_get_info()
     link = read_link(context)
     environment: dict[str, Fact] = {
+        "ordinal": context.ordinal,
         "uuid": _uuid(context),
         "pci_bus_id": device.pci_bus_id(),
         "compute_capability": "{}.{}".format(*device.compute_capability()),
-        "multiprocessors": device.get_attribute(cuda.device_attribute.MULTIPROCESSOR_COUNT),
+        "multiprocessors": context.attribute("MULTIPROCESSOR_COUNT"),
+        "async_engine_count": context.attribute("ASYNC_ENGINE_COUNT"),
+        "can_map_host_memory": bool(context.attribute("CAN_MAP_HOST_MEMORY")),
+        "managed_memory": bool(context.attribute("MANAGED_MEMORY")),
+        "concurrent_managed_access": bool(context.attribute("CONCURRENT_MANAGED_ACCESS")),
+        "pageable_memory_access": bool(context.attribute("PAGEABLE_MEMORY_ACCESS")),
         "cuda_driver_api": _version(cuda.get_driver_version()),
         "cuda_of_pycuda": "{}.{}.{}".format(*cuda.get_version()),
         "nvcc": nvcc.version,
@@ -55,20 +64,22 @@ def read_facts(context: CudaContext, nvcc: Nvcc) -> DeviceFacts:
         kind="cuda",
         memory_bytes=int(total),
         free_bytes=int(free),
-        copy_engines=device.get_attribute(cuda.device_attribute.ASYNC_ENGINE_COUNT),
+        copy_engines=context.attribute("ASYNC_ENGINE_COUNT"),
         environment=environment,
         link_gb_per_s=link_rate(link.get("pcie_generation"), link.get("pcie_width")),
     )
 
 
 def system_facts(environment: Mapping[str, str]) -> dict[str, Fact]:
-    """Return what the machine is: processor, kernel, limit of locked memory, and every CUDA_* variable that is set."""
+    """Return what the machine is: processor, kernel, pages, limit of locked memory, and every CUDA_* variable that is set."""
     facts: dict[str, Fact] = {
         "cpu_count": os.cpu_count(),
         "cpu_model": _cpu_model(),
         "kernel": platform.release(),
         "python": platform.python_version(),
         "memlock_bytes": _memlock(),
+        "page_bytes": mmap.PAGESIZE,
+        "transparent_huge_pages": huge_page_mode(),
     }
     facts.update({name: value for name, value in sorted(environment.items()) if name.startswith("CUDA_")})
     return facts
@@ -106,7 +117,7 @@ def link_rate(generation: Fact, width: Fact) -> float | None:
 
 def _busy_link(context: CudaContext, nvml: Any, handle: Any) -> tuple[int, int]:
     stream = context.cuda.Stream(1)
-    host = allocate_pinned(context, _BUSY_BYTES)
+    host = allocate_pinned(context, Buffer("link", "pinned", _BUSY_BYTES), False)
     device = context.cuda.mem_alloc(_BUSY_BYTES)
     try:
         for _ in range(_BUSY_COPIES):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from operator import length_hint
 
-from runner.device.cuda.bind import BoundLane
+from runner.device.cuda.resources import BoundLane
 
 Failure = tuple[int, int, BaseException]
 """Lane, operation within the lane, and what it raised."""

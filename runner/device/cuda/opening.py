@@ -15,6 +15,7 @@ from runner.device.cuda.driver import CudaContext
 from runner.device.cuda.kernels import Kernels, compile_kernels
 from runner.device.cuda.toolchain import Nvcc, find_nvcc, require_architecture
 from runner.errors import DeviceUnavailable
+from runner.pattern import WORD
 
 INSTALL: Final = "install it with: pip install 'dmalab[cuda]'"
 _DRIVER_LIBRARY: Final = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
@@ -60,10 +61,18 @@ def open_context(ordinal: int, environment: Mapping[str, str] = os.environ) -> O
 def launch_all_once(context: CudaContext, kernels: Kernels) -> None:
     """Launch every kernel once, since the driver loads a kernel at its first launch, and waits for all other work then."""
     flags = context.cuda.mem_alloc(8)
+    address = int(flags)
     try:
         context.cuda.memcpy_htod(flags, b"\x01\x00\x00\x00\x00\x00\x00\x00")
-        kernels.gate(int(flags), int(flags) + 4, None)()
-        kernels.increment(int(flags), 4, None)()
+        for launch in (
+            kernels.gate(address, address + 4, None),
+            kernels.increment(address, WORD, None),
+            kernels.pattern(address, WORD, 0, 1, 0),
+            kernels.copy(address, address + 4, WORD, None),
+            kernels.read(address, WORD, None),
+            kernels.busy(1, None),
+        ):
+            launch()
         context.synchronize()
     finally:
         flags.free()

@@ -8,16 +8,19 @@ from contextlib import suppress
 from typing import Any
 
 from runner.device.contract import Mismatch, Trace
-from runner.device.cuda.bind import Binder, BoundLane, PlayState, Resources, make_copiers
+from runner.device.cuda.bind import Binder
+from runner.device.cuda.buffers import SessionMemory
 from runner.device.cuda.data import DataWorkers
 from runner.device.cuda.driver import CudaContext, abandon
 from runner.device.cuda.events import Events
 from runner.device.cuda.gates import Gates
+from runner.device.cuda.host_work import make_helpers
 from runner.device.cuda.kernels import Kernels
 from runner.device.cuda.lanes import Failure, play_lanes
-from runner.device.cuda.memory import HostPool, SessionMemory
+from runner.device.cuda.pool import HostPool
+from runner.device.cuda.resources import BoundLane, PlayState, Resources
 from runner.errors import CaseError, CaseFailed, DmalabError
-from runner.plan import Operation, Plan, Record, Stream
+from runner.plan import KernelAccess, Operation, Plan, Record, Stream
 
 _NON_BLOCKING = 1
 """CU_STREAM_NON_BLOCKING of cuda.h."""
@@ -61,8 +64,7 @@ class CudaSession:
         of = self._resources()
         if self._failed:
             raise CaseFailed("an earlier play of this case failed, so no other can be trusted")
-        of.state.sample = sample
-        of.state.host_ns[:] = [None] * len(of.state.host_ns)
+        of.state.begin(sample)
         try:
             self._run("prepare", self._prepare)
             of.gates.shut_all()
@@ -79,9 +81,15 @@ class CudaSession:
             self._failed = True
             if isinstance(error, self._context.cuda.Error):
                 self._context.check_lost()
-                raise CaseFailed(f"the work of this play failed on the device: {error}") from error
+                raise CaseFailed(f"the work of this play failed on the device: {error}{self._suspect()}") from error
             raise
-        return Trace(tuple(of.state.host_ns), times, tuple(self._memory.facts), gate_timeout=of.gates.timed_out())
+        return Trace(
+            tuple(of.state.host_ns),
+            times,
+            tuple(self._memory.facts),
+            gate_timeout=of.gates.timed_out(),
+            cpu_ns=tuple(of.state.cpu_ns),
+        )
 
     def verify(self) -> tuple[Mismatch, ...]:
         """Compare the Plan's expects with the bytes of the last play."""
@@ -129,10 +137,12 @@ class CudaSession:
             events=Events(context, plan),
             gates=Gates(context, kernels, plan.gates),
             barrier=self._barrier,
-            copiers=make_copiers(plan),
-            state=PlayState(sample=0, host_ns=[None] * len(plan.marks)),
+            helpers=make_helpers(plan),
+            state=PlayState(0, [None] * len(plan.marks), [None] * len(plan.marks)),
         )
         binder = Binder(plan, of)
+        for buffer in binder.late_buffers():
+            self._memory.try_huge_pages(buffer)
         for operation in plan.setup:
             for call in binder.bind_setup(operation):
                 call()
@@ -172,8 +182,8 @@ class CudaSession:
         of.streams.clear()
         of.events.close()
         of.gates.close()
-        if of.copiers is not None:
-            of.copiers.shutdown()
+        if of.helpers is not None:
+            of.helpers.shutdown()
 
     def _unblock(self) -> None:
         if self._of is not None:
@@ -190,7 +200,18 @@ class CudaSession:
         if not isinstance(error, self._context.cuda.Error):
             return error
         # Its traceback is the timed loop, which says nothing and would keep the failed call's stream alive.
-        return _caused(CaseFailed(f"{error} in operation {index} of {part}, {operations[index]}"), error.with_traceback(None))
+        told = f"{error} in operation {index} of {part}, {operations[index]}{self._suspect()}"
+        return _caused(CaseFailed(told), error.with_traceback(None))
+
+    def _suspect(self) -> str:
+        """Name the kernel that a lost Plan wanted to go astray: the error shows at whatever call comes after it."""
+        wanted = self._plan.faults_wanted if self._context.lost else frozenset()
+        for number, lane in enumerate(self._plan.lanes):
+            for index, operation in enumerate(lane):
+                if isinstance(operation, KernelAccess) and operation.buffer in wanted:
+                    name = self._plan.buffers[operation.buffer].name
+                    return f"; the kernel of operation {index} of lane {number}, {operation}, used the host's address of {name}"
+        return ""
 
     def _resources(self) -> Resources:
         if self._of is None:

@@ -1,0 +1,135 @@
+"""The memory of one session: allocated, asked about, and freed in time."""
+
+from __future__ import annotations
+
+from runner.device.cuda.driver import CudaContext, abandon
+from runner.device.cuda.memory import ALLOCATE, Region
+from runner.device.cuda.pages import map_pages
+from runner.device.cuda.pool import HostPool
+from runner.errors import CaseFailed
+from runner.memory import DEVICE, kind_of
+from runner.plan import Buffer
+from runner.units import format_size
+
+PROBE_BYTES = 64 << 20
+"""How much of a buffer is tried beforehand on huge pages where the buffer itself must not be touched."""
+
+
+class SessionMemory:
+    """The buffers of one Plan: allocated, asked about, and freed."""
+
+    def __init__(self, context: CudaContext, pool: HostPool, buffers: tuple[Buffer, ...]) -> None:
+        self._context, self._pool, self._buffers = context, pool, buffers
+        self._regions: list[Region | None] = [None] * len(buffers)
+        self._pooled: set[int] = set()
+        self._registered: set[int] = set()
+        self.facts = [""] * len(buffers)
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes that this session holds."""
+        return sum(region.size for region in self._regions if region is not None)
+
+    def region(self, index: int) -> Region:
+        """Return the memory of a buffer; raises CaseFailed where it is not allocated now."""
+        region = self._regions[index]
+        if region is None:
+            raise CaseFailed(f"buffer {self._buffers[index].name} is used while it is not allocated")
+        return region
+
+    def device_address(self, index: int) -> int:
+        """Return where a kernel finds a buffer; for pageable memory its own address, as a program would hand it over."""
+        region = self.region(index)
+        if region.array is None or not (kind_of(region.kind).page_locked or index in self._registered):
+            return region.address
+        return self._context.device_pointer(region.address)
+
+    def allocate(self, index: int, *, pooled: bool = False, touch: bool = False) -> None:
+        """Allocate a buffer; `pooled` host memory may come from an earlier session and goes back to it.
+
+        `touch` allows to touch huge pages, to learn whether there are any. Raises CaseFailed with the figures where the memory is
+        refused or is not of its kind by the driver's own word, CaseUnsupported where this machine has no such memory.
+        """
+        buffer = self._buffers[index]
+        # Memory that migrates would keep a part of the device's own memory, where it was last used.
+        pooled = pooled and not buffer.on_device and not kind_of(buffer.memory).migrates
+        region = self._pool.take(buffer.memory, buffer.size, buffer.pages) if pooled else None
+        if region is None:
+            region = self._fresh(buffer, touch)
+        self._regions[index] = region
+        if pooled:
+            self._pooled.add(index)
+        if not self.facts[index]:
+            self.ask(index)
+
+    def try_huge_pages(self, index: int) -> None:
+        """For a buffer that is allocated while the clock runs: raise CaseUnsupported where the system gives no huge pages."""
+        buffer = self._buffers[index]
+        if buffer.pages == "huge":
+            map_pages(min(buffer.size, PROBE_BYTES), buffer.pages, touch=True)
+
+    def free(self, index: int) -> None:
+        """Free a buffer, or give it back to the pool; nothing where it is not allocated."""
+        region, self._regions[index] = self._regions[index], None
+        if region is None:
+            return
+        if index in self._registered:
+            self._registered.remove(index)
+            self._context.unregister(region.address)
+        if index in self._pooled:
+            self._pool.give(region)
+        else:
+            region.release()
+
+    def register(self, index: int) -> None:
+        """Page-lock a buffer where it lies."""
+        region = self.region(index)
+        self._context.register(region.address, region.size)
+        self._registered.add(index)
+
+    def unregister(self, index: int) -> None:
+        """Undo `register`."""
+        self._context.unregister(self.region(index).address)
+        self._registered.discard(index)
+
+    def ask(self, index: int) -> None:
+        """Note what the driver says of a buffer; raises CaseFailed where that is not what the kind promises."""
+        buffer, region = self._buffers[index], self._regions[index]
+        if region is None:
+            return
+        said = self._context.memory_type(region.address)
+        self.facts[index] = said
+        allowed = frozenset({DEVICE}) if buffer.on_device else kind_of(buffer.memory).driver_says
+        if said not in allowed and index not in self._registered:
+            raise CaseFailed(f"buffer {buffer.name} should be {buffer.memory}, but the driver says that its memory is {said}")
+
+    def ask_all(self) -> None:
+        """Ask again about every buffer that is allocated now."""
+        for index in range(len(self._buffers)):
+            self.ask(index)
+
+    def close(self) -> None:
+        """Free everything that is still held; the caller has waited for all work. On a lost context nothing can be freed."""
+        for index in range(len(self._regions)):
+            if not self._context.lost:
+                self.free(index)
+            elif self._regions[index] is not None:
+                abandon(self._regions[index])
+                self._regions[index] = None
+
+    def _fresh(self, buffer: Buffer, touch: bool) -> Region:
+        allocate = ALLOCATE[buffer.memory]
+        try:
+            return allocate(self._context, buffer, touch)
+        except (self._context.cuda.Error, MemoryError, OSError, OverflowError, ValueError) as first:
+            self._pool.clear()
+            try:
+                return allocate(self._context, buffer, touch)
+            except (self._context.cuda.Error, MemoryError, OSError, OverflowError, ValueError):
+                raise self._refused(buffer, first) from first
+
+    def _refused(self, buffer: Buffer, error: Exception) -> CaseFailed:
+        return CaseFailed(
+            f"{format_size(buffer.size)} of {buffer.memory} memory for buffer {buffer.name} was refused ({error}); this case "
+            f"already holds {format_size(self.held_bytes)}, the device has {format_size(self._context.free_bytes())} free"
+        )
