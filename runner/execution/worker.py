@@ -1,0 +1,87 @@
+"""One case in a process of its own: what runs in that process, and the job and the result that cross between the two.
+
+Started by `runner.execution.isolated` as `python -m runner.execution.worker FD`: the job comes by standard input, the result goes
+by standard output, both pickled, and FD is a pipe that ends with the parent.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+import threading
+from contextlib import closing
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from runner.device.contract import Device
+from runner.device.select import open_device
+from runner.errors import CaseError, EnvironmentProblem
+from runner.expand import Case
+from runner.measure.case import measure_case
+from runner.measure.companions import CompanionBook
+from runner.measure.result import CaseResult
+from runner.spec.experiment import Measure
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One case for a worker: `device` is a name that `open_device` takes, `host_bytes` the host memory that buffers may take."""
+
+    device: str
+    case: Case
+    host_bytes: int
+    measure: Measure
+
+
+def work(job: Job, answer: BinaryIO) -> None:
+    """Open the job's device, measure its case with the companions that it has, and write the pickled result.
+
+    A device that cannot be opened gives `not_run`. The result is written before the device is closed: what a hazard has broken
+    may break the closing, too, and the case was measured all the same.
+    """
+    try:
+        opened = open_device(job.device)
+    except EnvironmentProblem as error:
+        _send(CaseResult(job.case, "not_run", f"a process of its own could not open the device: {error}"), answer)
+        return
+    with closing(opened.device) as device:
+        _send(_measured(device, job), answer)
+
+
+def _measured(device: Device, job: Job) -> CaseResult:
+    try:
+        prepared = CompanionBook(device, job.host_bytes, job.measure).prepare(job.case)
+        return measure_case(device, device.facts(), prepared, job.measure)
+    except CaseError as error:
+        return CaseResult(job.case, "unsupported" if error.status == "unsupported" else "failed", str(error))
+
+
+def _send(result: CaseResult, answer: BinaryIO) -> None:
+    pickle.dump(result, answer)
+    answer.flush()
+
+
+def _end_with_parent(pipe: int) -> None:
+    """End this process, whatever it does, as soon as the other end of `pipe` is gone: nobody waits for its answer any more."""
+
+    def wait() -> None:
+        os.read(pipe, 1)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.Thread(target=wait, name="dmalab-parent", daemon=True).start()
+
+
+def main() -> None:
+    """Read one job and answer it."""
+    answer = os.fdopen(os.dup(1), "wb")
+    # Whatever a library or a compiler prints belongs to the words of this process, not into its answer.
+    os.dup2(2, 1)
+    _end_with_parent(int(sys.argv[1]))
+    with answer:
+        work(pickle.load(sys.stdin.buffer), answer)
+
+
+if __name__ == "__main__":
+    main()
