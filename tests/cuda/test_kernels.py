@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import shutil
 import struct
 import subprocess
@@ -22,7 +23,7 @@ def test_the_kernels_compile(architecture: str, tmp_path: Path) -> None:
     command = ["nvcc", "--cubin", "-arch", architecture, "-Werror", "all-warnings", "-o", str(cubin), str(source)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    for kernel in (b"increment", b"gate"):
+    for kernel in (b"increment", b"pattern", b"copy", b"read", b"gate", b"busy"):
         assert kernel in cubin.read_bytes()
 
 
@@ -49,3 +50,21 @@ def test_a_launch_is_packed_in_64_bits_before_it_is_made(bench: Bench) -> None:
 def test_a_gate_has_a_limit(bench: Bench) -> None:
     call = bench.kernels.gate(4096, 4224, None)
     assert struct.unpack("=QQQ", call.args[2]) == (4096, 4224, GATE_LIMIT_NS)  # type: ignore[attr-defined]
+
+
+def test_a_flat_write_is_packed_once_and_takes_a_new_word_for_each_play(bench: Bench) -> None:
+    call, set_word = bench.kernels.write(4096, 400, None)
+    set_word(2**32 - 2)
+    assert struct.unpack("=QQII", call.args[2]) == (4096, 100, 0, 2**32 - 2)  # type: ignore[attr-defined]
+    set_word(5)
+    assert struct.unpack("=QQII", call.args[2]) == (4096, 100, 0, 5)  # type: ignore[attr-defined]
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not on PATH")
+def test_the_compiler_keeps_the_loads_of_the_reading_kernel(tmp_path: Path) -> None:
+    source, ptx = tmp_path / "kernels.cu", tmp_path / "kernels.ptx"
+    source.write_text(SOURCE)
+    subprocess.run(["nvcc", "--ptx", "-arch", "sm_90", "-o", str(ptx), str(source)], check=True)
+    body = ptx.read_text().partition(".entry read(")[2].partition("\n}\n")[0]
+    assert re.search(r"ld\.global(\.nc)?\.v4\.", body)
+    assert re.search(r"st\.global\.\w64", body)
