@@ -137,7 +137,8 @@ def test_host_copies_of_the_h200(h200: Profile, threads: int, gb_per_s: float) -
 def test_memory_of_the_h200(h200: Profile) -> None:
     size = 256 * MIB
     registered = [Mark(0), Register(0), Mark(1), Unregister(0)]
-    assert 7 <= ms(h200, plan_of([Buffer("it", "pageable", size)], [registered])) <= 9
+    assert 7 <= ms(h200, plan_of([Buffer("it", "pageable", size)], [registered], data=[0])) <= 9
+    assert ms(h200, plan_of([Buffer("it", "pageable", size, "huge")], [registered], data=[0])) == pytest.approx(4, rel=0.01)
     for memory, expected in (("pinned", 127), (DEVICE, 0.3)):
         lane = [Mark(0), *plans.alloc_and_free(0)[:1], Mark(1), *plans.alloc_and_free(0)[1:]]
         assert ms(h200, plan_of([Buffer("it", memory, size)], [lane], in_lanes=[0])) == pytest.approx(expected, rel=0.01)

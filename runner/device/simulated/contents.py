@@ -9,10 +9,13 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import Final
 
-from runner.pattern import WORD
+from runner.pattern import FLAT, WORD
+from runner.plan import Expect
 
 Tag = tuple[int, int, int, int]
-"""(salt, sample, shift, added): the byte at place p is byte p + shift of that pattern, in a word to which `added` was added."""
+"""(salt, sample, shift, added): the byte at place p is byte p + shift of that pattern, in a word to which `added` was added.
+
+All words of a flat pattern are the same, so its shifts lie inside a word."""
 Pieces = list[tuple[int, Tag]]
 """Where each piece begins, counted from the start of the range, and what it holds."""
 
@@ -47,13 +50,12 @@ class Contents:
         """Replace a range by pieces that were read from `source_offset` on."""
         move = source_offset - offset
         if len(pieces) == 1:
-            salt, sample, shift, added = pieces[0][1]
-            self._replace(offset, offset + size, [offset], [UNKNOWN if salt < 0 else (salt, sample, shift + move, added)])
+            self._replace(offset, offset + size, [offset], [_moved(pieces[0][1], move)])
             return
         starts: list[int] = []
         tags: list[Tag] = []
-        for start, (salt, sample, shift, added) in pieces:
-            moved = UNKNOWN if salt < 0 else (salt, sample, shift + move, added)
+        for start, tag in pieces:
+            moved = _moved(tag, move)
             if not tags or tags[-1] != moved:
                 starts.append(offset + start)
                 tags.append(moved)
@@ -62,6 +64,10 @@ class Contents:
     def fill(self, offset: int, size: int, salt: int, sample: int) -> None:
         """Write a pattern, which counts its bytes from the start of this buffer."""
         self._replace(offset, offset + size, [offset], [(salt, sample, 0, 0)])
+
+    def touch(self) -> None:
+        """Let no page be untouched any more, whatever lies in it."""
+        self.tags = [UNKNOWN if tag is UNTOUCHED else tag for tag in self.tags]
 
     def untouched(self, offset: int, size: int) -> int:
         """Return how many bytes of a range were never written."""
@@ -91,6 +97,11 @@ class Contents:
         tags[first:last] = new_tags
 
 
+def expected(expect: Expect, sample: int) -> Tag:
+    """Return what a range must hold after a play of this sample."""
+    return _moved((expect.salt, sample, 0, expect.added), expect.source_offset - expect.offset)
+
+
 def added_to(pieces: Pieces, offset: int, size: int, passes: int) -> Pieces:
     """Return the pieces of a range of whole words after `passes` was added to each word.
 
@@ -111,6 +122,14 @@ def added_to(pieces: Pieces, offset: int, size: int, passes: int) -> Pieces:
         if start + ragged < end:
             result.append((start + ragged, (salt, sample, shift, added + passes)))
     return result
+
+
+def _moved(tag: Tag, by: int) -> Tag:
+    """Return what is there after a copy whose source lies `by` bytes further on than its destination."""
+    salt, sample, shift, added = tag
+    if salt < 0:
+        return UNKNOWN
+    return (salt, sample, shift + by if salt < FLAT else (shift + by) % WORD, added)
 
 
 def in_words(tag: Tag) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from runner.device.contract import Activity, DeviceFacts, Mismatch, Trace
-from runner.device.simulated.contents import in_words
+from runner.device.simulated.contents import expected, in_words
+from runner.device.simulated.kernels import IllegalAddress
 from runner.device.simulated.memory import Memory
 from runner.device.simulated.play import Play, bind
 from runner.device.simulated.profile import Profile
@@ -15,10 +16,10 @@ class SimulatedDevice:
     """A device of `runner.device.contract` made of a profile; every play of a Plan gives the same Trace."""
 
     deterministic = True
-    lost = False
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
+        self.lost = False
 
     def facts(self) -> DeviceFacts:
         """Return the profile's name, memory and engines; all of the memory is free between sessions."""
@@ -39,7 +40,13 @@ class SimulatedDevice:
 
     def open(self, plan: Plan) -> SimulatedSession:
         """Open a Plan that `runner.plan_check` has passed; raises CaseFailed or CaseUnsupported."""
-        return SimulatedSession(self.profile, plan)
+        self.require_usable()
+        return SimulatedSession(self, plan)
+
+    def require_usable(self) -> None:
+        """Raise CaseFailed where an illegal address has made the device useless, as it makes a real one."""
+        if self.lost:
+            raise CaseFailed("the simulated device was lost by an error before this case; nothing measured on it would count")
 
     def close(self) -> None:
         """Do nothing: there is nothing to give back."""
@@ -48,9 +55,9 @@ class SimulatedDevice:
 class SimulatedSession:
     """One opened Plan; the memory lives until it is closed."""
 
-    def __init__(self, profile: Profile, plan: Plan) -> None:
-        self.profile, self.plan = profile, plan
-        self.memory: Memory | None = Memory(profile, plan)
+    def __init__(self, device: SimulatedDevice, plan: Plan) -> None:
+        self.device, self.plan = device, plan
+        self.memory: Memory | None = Memory(device.profile, plan)
         self.memory.apply(plan.setup, 0)
         self.bound = bind(plan)
         self.sample = 0
@@ -59,26 +66,33 @@ class SimulatedSession:
     def play(self, sample: int) -> Trace:
         """Play the Plan once; times are in ns of simulated time from the start of the lanes. Raises CaseFailed."""
         memory = self._memory()
+        self.device.require_usable()
         if self.failed:
             raise CaseFailed("an earlier play of this case failed, so no other can be trusted")
         self.sample, self.failed = sample, True
         memory.apply(self.plan.prepare, sample)
-        play = Play(self.profile, self.plan, memory, self.bound)
-        play.run()
+        play = Play(self.device.profile, self.plan, memory, self.bound, sample)
+        try:
+            play.run()
+        except IllegalAddress:
+            self.device.lost = True
+            raise
         self.failed = False
         return Trace(
             host_ns=tuple(play.marks),
             event_ns=play.event_times(),
             buffer_facts=memory.driver_says(),
             activities=tuple(Activity(*activity) for activity in play.engines.activities),
+            cpu_ns=tuple(play.cpu_ns),
         )
 
     def verify(self) -> tuple[Mismatch, ...]:
         """Compare the expects with what lay in the buffers when the last lane ended."""
         memory = self._memory()
+        self.device.require_usable()
         wrong = []
         for expect in self.plan.expects:
-            tag = (expect.salt, self.sample, expect.source_offset - expect.offset, expect.added)
+            tag = expected(expect, self.sample)
             difference = memory.contents[expect.buffer].differences(expect.offset, expect.size, tag)
             if difference is not None:
                 offset, wrong_bytes, actual = difference

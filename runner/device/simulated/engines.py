@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from runner.device.simulated.agenda import Agenda, Fluid, Job
 from runner.device.simulated.contents import Contents, Pieces, added_to
@@ -38,7 +38,8 @@ class Node:
 class Work(Node):
     """A copy or a launch: `engine_ns` is its time on its engine `by` when nothing slows it.
 
-    It reads its source when it begins (`pieces`, unless they were staged before) and writes its destination when it ends.
+    It reads its source when it begins (`pieces`, unless they were staged before, or are what it makes itself) and writes its
+    destination when it ends. Work of size 0 moves nothing.
     """
 
     __slots__ = ("begin_ns", "by", "dst", "dst_offset", "engine_ns", "origin", "passes", "pieces", "size", "src", "src_offset")
@@ -53,6 +54,7 @@ class Work(Node):
 
 Moved = tuple[int, int, int, int, int, int]
 """Destination buffer and offset, source buffer and offset, bytes, passes of the kernel."""
+NOTHING_MOVED: Final[Moved] = (0, 0, 0, 0, 0, 0)
 
 
 class Queue:
@@ -177,7 +179,7 @@ class Engines:
     def _begin(self, node: Work) -> None:
         engine = node.by
         node.begin_ns = self.agenda.now
-        if node.pieces is None:
+        if node.pieces is None and node.size:
             node.pieces = self.contents[node.src].read(node.src_offset, node.size)
         if engine.fluid is None:
             self.agenda.at(self.agenda.now + node.engine_ns, self._end, node)
@@ -186,10 +188,10 @@ class Engines:
 
     def _end(self, node: Work) -> None:
         engine, now, pieces = node.by, self.agenda.now, node.pieces
-        assert pieces is not None, "work reads before it writes"
-        if node.passes:
-            pieces = added_to(pieces, node.src_offset, node.size, node.passes)
-        self.contents[node.dst].write(node.dst_offset, node.size, pieces, node.src_offset)
+        if pieces is not None:
+            if node.passes:
+                pieces = added_to(pieces, node.src_offset, node.size, node.passes)
+            self.contents[node.dst].write(node.dst_offset, node.size, pieces, node.src_offset)
         self.activities.append((*node.origin, engine.name, node.begin_ns, now))
         engine.current, engine.last_stream, engine.free_ns = None, node.stream, now
         self._complete(node)

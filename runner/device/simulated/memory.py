@@ -1,13 +1,19 @@
-"""The memory of a simulated session: what is allocated, what lies in it, and what its kinds cost."""
+"""The memory of a simulated session: what is allocated, what lies in it and on which side, and what its kinds cost."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from runner.device.simulated.contents import Contents
+from runner.device.simulated.places import Places
 from runner.device.simulated.profile import Curve, Kind, Profile
 from runner.errors import CaseFailed, CaseUnsupported
-from runner.memory import kind_of
-from runner.plan import Alloc, Fill, Free, Operation, Plan, Register, Unregister
+from runner.memory import KINDS, kind_of
+from runner.plan import Access, Alloc, Fill, Free, Operation, Plan, Prefetch, Register, Unregister
 from runner.units import format_size
+
+REGISTERED: Final = next(row.name for row in KINDS.values() if row.registers)
+"""The kind that ordinary memory is once it is page-locked where it lies."""
 
 
 class Memory:
@@ -19,8 +25,19 @@ class Memory:
         self.kinds = [self._kind(buffer.memory) for buffer in plan.buffers]
         self.direct = [buffer.on_device or kind_of(buffer.memory).asynchronous for buffer in plan.buffers]
         self.faults = [not (buffer.on_device or kind_of(buffer.memory).page_locked) for buffer in plan.buffers]
+        self.places = [
+            None if buffer.on_device or not kind_of(buffer.memory).migrates else Places(buffer.size) for buffer in plan.buffers
+        ]
+        self.registered: set[int] = set()
         self.held_bytes = 0
         self._times: dict[tuple[int, int], int] = {}
+        engines, far = profile.engines, profile.in_place
+        self._near: dict[Access, Curve] = {
+            "read": engines.kernel_read,
+            "write": engines.kernel_write,
+            "increment": engines.kernel,
+        }
+        self._far: dict[Access, Curve] = {"read": far.read, "write": far.write, "increment": far.increment}
 
     def apply(self, operations: tuple[Operation, ...], sample: int) -> None:
         """Do operations whose time nobody asks for."""
@@ -28,6 +45,9 @@ class Memory:
             match operation:
                 case Fill(buffer=buffer, offset=offset, size=size, salt=salt):
                     self.contents[buffer].fill(offset, size, salt, sample)
+                    self.fault_back_ns(buffer, offset, size)
+                case Prefetch():
+                    self.prefetch_ns(operation)
                 case Alloc(buffer=buffer):
                     self.allocate(buffer)
                 case Free(buffer=buffer):
@@ -40,47 +60,98 @@ class Memory:
                     raise AssertionError("the check of the Plan lets nothing else stand outside the lanes")
 
     def allocate(self, buffer: int) -> int:
-        """Allocate a buffer with untouched pages; return the ns it takes. Raises CaseFailed where the device is full."""
-        size = self.buffers[buffer].size
-        if self.buffers[buffer].on_device:
+        """Allocate a buffer with untouched pages; return the ns it takes. Raises CaseFailed where the device is full.
+
+        A kind that registers is mapped, touched and page-locked here.
+        """
+        it = self.buffers[buffer]
+        if it.on_device:
             free = self.profile.memory_bytes.value - self.held_bytes
-            if size > free:
+            if it.size > free:
                 raise CaseFailed(
-                    f"{format_size(size)} of device memory for buffer {self.buffers[buffer].name} was refused; this case already "
+                    f"{format_size(it.size)} of device memory for buffer {it.name} was refused; this case already "
                     f"holds {format_size(self.held_bytes)} of it, the device has {format_size(free)} free"
                 )
-            self.held_bytes += size
-        self.contents[buffer] = Contents(size)
-        return self.ns(self.kinds[buffer].allocate, size)
+            self.held_bytes += it.size
+        self._forget(buffer)
+        time = self.ns(self.kinds[buffer].allocate, it.size)
+        if not it.on_device and kind_of(it.memory).registers:
+            time += self._pages_ns(buffer, it.size) + self._lock_ns(buffer)
+        return time
 
     def free(self, buffer: int) -> int:
-        """Free a buffer; return the ns it takes. What lay in it stays visible to work that wrongly still reads it."""
-        size = self.buffers[buffer].size
-        if self.buffers[buffer].on_device:
-            self.held_bytes -= size
-        return self.ns(self.kinds[buffer].free, size)
+        """Free a buffer; return the ns it takes. Work that wrongly still reads it finds pages that nobody has written."""
+        it = self.buffers[buffer]
+        time = self.unregister(buffer) if buffer in self.registered else 0
+        if it.on_device:
+            self.held_bytes -= it.size
+        elif kind_of(it.memory).registers:
+            time += self._unlock_ns(buffer)
+        self._forget(buffer)
+        return time + self.ns(self.kinds[buffer].free, it.size)
 
     def register(self, buffer: int) -> int:
-        """Page-lock a buffer in place; return the ns it takes."""
-        self.kinds[buffer] = self.profile.registered
+        """Page-lock a buffer in place, which touches its pages; return the ns it takes."""
+        time = self.touch_ns(buffer, 0, self.buffers[buffer].size, 1) + self._lock_ns(buffer)
+        self.contents[buffer].touch()
+        self.registered.add(buffer)
+        self.kinds[buffer] = self._kind(REGISTERED)
         self.direct[buffer], self.faults[buffer] = True, False
-        return self.ns(self.profile.registered.allocate, self.buffers[buffer].size)
+        return time
 
     def unregister(self, buffer: int) -> int:
         """Undo `register`; return the ns it takes."""
         kind = kind_of(self.buffers[buffer].memory)
+        self.registered.remove(buffer)
         self.kinds[buffer] = self._kind(self.buffers[buffer].memory)
         self.direct[buffer], self.faults[buffer] = kind.asynchronous, not kind.page_locked
-        return self.ns(self.profile.registered.free, self.buffers[buffer].size)
+        return self._unlock_ns(buffer)
 
     def touch_ns(self, buffer: int, offset: int, size: int, threads: int) -> int:
         """Return the ns of page faults that writing a range costs; threads share them evenly."""
         if not self.faults[buffer]:
             return 0
-        untouched = self.contents[buffer].untouched(offset, size)
-        host = self.profile.host
-        pages = -(-untouched // host.page_bytes.value)
-        return -(-pages * host.first_touch_ns.value // threads)
+        return -(-self._pages_ns(buffer, self.contents[buffer].untouched(offset, size)) // threads)
+
+    def read_delay_ns(self, buffer: int, offset: int, size: int, threads: int) -> int:
+        """Return the ns by which the processor reads a range later than from ordinary memory."""
+        slow = self.kinds[buffer].cpu_read
+        return self.fault_back_ns(buffer, offset, size) + (-(-self.ns(slow, size) // threads) if slow is not None else 0)
+
+    def write_delay_ns(self, buffer: int, offset: int, size: int, threads: int) -> int:
+        """Return the ns by which the processor writes a range later than pages that it had touched."""
+        return self.fault_back_ns(buffer, offset, size) + self.touch_ns(buffer, offset, size, threads)
+
+    def fault_in_ns(self, buffer: int, offset: int, size: int) -> int:
+        """Move what lies with the host to the device, page by page as a kernel touches it; return the ns that takes."""
+        moved = self._move(buffer, offset, size, to_device=True)
+        return self.ns(self.profile.migration.fault_h2d, moved) if moved else 0
+
+    def fault_back_ns(self, buffer: int, offset: int, size: int) -> int:
+        """Move what lies on the device to the host, page by page as the processor touches it; return the ns that takes."""
+        moved = self._move(buffer, offset, size, to_device=False)
+        return self.ns(self.profile.migration.fault_d2h, moved) if moved else 0
+
+    def prefetch_ns(self, operation: Prefetch) -> int:
+        """Move a range to where it is wanted; return the ns that its engine takes."""
+        to_device = operation.to == "device"
+        moved = self._move(operation.buffer, operation.offset, operation.size, to_device=to_device)
+        migration = self.profile.migration
+        return self.ns(migration.prefetch_h2d if to_device else migration.prefetch_d2h, moved)
+
+    def reachable(self, buffer: int) -> bool:
+        """Whether a kernel may use a buffer as it is now."""
+        it = self.buffers[buffer]
+        return it.on_device or kind_of(it.memory).kernel_access or buffer in self.registered or self.profile.pageable_access.value
+
+    def kernel_ns(self, buffer: int, access: Access, size: int) -> int:
+        """Return the ns of one pass of a kernel over bytes of a buffer: in the device's memory, or else over the link."""
+        return self.ns((self._near if self._is_near(buffer) else self._far)[access], size)
+
+    def kernel_copy_ns(self, host_buffer: int, upload: bool, size: int) -> int:
+        """Return the ns of a copy by a kernel between a host buffer and the device."""
+        far = self.profile.in_place
+        return self.ns(self._near["increment"] if self._is_near(host_buffer) else far.copy_h2d if upload else far.copy_d2h, size)
 
     def copy_ns(self, host_buffer: int, upload: bool, size: int) -> int:
         """Return the engine's ns for a copy from or to a host buffer, as its memory is now."""
@@ -103,9 +174,37 @@ class Memory:
     def driver_says(self) -> tuple[str, ...]:
         """Return what a driver would answer about each buffer."""
         return tuple(
-            buffer.memory if buffer.on_device else "pinned" if kind is self.profile.registered else _answer(buffer.memory)
-            for buffer, kind in zip(self.buffers, self.kinds, strict=True)
+            buffer.memory if buffer.on_device else _answer(REGISTERED if index in self.registered else buffer.memory)
+            for index, buffer in enumerate(self.buffers)
         )
+
+    def _is_near(self, buffer: int) -> bool:
+        """Whether kernels find it in the device's own memory, at once or after its pages have come."""
+        return self.buffers[buffer].on_device or self.places[buffer] is not None
+
+    def _move(self, buffer: int, offset: int, size: int, *, to_device: bool) -> int:
+        places = self.places[buffer]
+        return 0 if places is None else places.move(offset, size, to_device=to_device)
+
+    def _forget(self, buffer: int) -> None:
+        size = self.buffers[buffer].size
+        self.contents[buffer] = Contents(size)
+        if self.places[buffer] is not None:
+            self.places[buffer] = Places(size)
+
+    def _pages_ns(self, buffer: int, size: int) -> int:
+        """Return the ns in which one thread touches fresh pages of a buffer for the first time."""
+        host, huge = self.profile.host, self.buffers[buffer].pages == "huge"
+        page_bytes = (host.huge_page_bytes if huge else host.page_bytes).value
+        return -(-size // page_bytes) * (host.huge_first_touch_ns if huge else host.first_touch_ns).value
+
+    def _lock_ns(self, buffer: int) -> int:
+        it = self.buffers[buffer]
+        return self.ns(self.profile.registration[it.pages].lock, it.size)
+
+    def _unlock_ns(self, buffer: int) -> int:
+        it = self.buffers[buffer]
+        return self.ns(self.profile.registration[it.pages].unlock, it.size)
 
     def _kind(self, name: str) -> Kind:
         kind = self.profile.kinds.get(name)

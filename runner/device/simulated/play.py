@@ -7,10 +7,11 @@ from heapq import heappop
 from typing import Any, Final
 
 from runner.device.simulated.agenda import Agenda, Fluid, Job
-from runner.device.simulated.contents import Pieces
+from runner.device.simulated.contents import Contents, Pieces, added_to
 from runner.device.simulated.engines import Engines, Node, Queue, Work
+from runner.device.simulated.kernels import HANDLERS as KERNEL_HANDLERS
 from runner.device.simulated.memory import Memory
-from runner.device.simulated.profile import Profile
+from runner.device.simulated.profile import PER_MILLION, Profile
 from runner.errors import PlanError
 from runner.plan import (
     Alloc,
@@ -19,9 +20,9 @@ from runner.plan import (
     Drain,
     Free,
     Gate,
+    HostAccess,
     HostCopy,
     HostWait,
-    Launch,
     Mark,
     Operation,
     Plan,
@@ -39,13 +40,15 @@ _BILLION: Final = 10**9
 
 
 class Lane:
-    """A host thread: `at` is its next operation."""
+    """A host thread: `at` is its next operation, `idle_ns` how long it slept; all else burns a processor, spinning waits too."""
 
-    __slots__ = ("at", "number", "steps")
+    __slots__ = ("arrived_ns", "at", "idle_ns", "number", "steps")
 
     def __init__(self, number: int, steps: Steps) -> None:
         self.number, self.steps = number, steps
         self.at = 0
+        self.idle_ns = 0
+        self.arrived_ns = 0
 
 
 class Play:
@@ -55,8 +58,8 @@ class Play:
     enters its stream at the call's end. The calls of all lanes pass one lock, in the order in which they come to it.
     """
 
-    def __init__(self, profile: Profile, plan: Plan, memory: Memory, bound: list[Steps]) -> None:
-        self.plan, self.memory = plan, memory
+    def __init__(self, profile: Profile, plan: Plan, memory: Memory, bound: list[Steps], sample: int) -> None:
+        self.plan, self.memory, self.sample = plan, memory, sample
         self.agenda = Agenda()
         self.engines = Engines(profile, self.agenda, memory.contents)
         self.host = Fluid(self.agenda, profile.host.copy_gb_per_s.bytes_per_second)
@@ -66,6 +69,7 @@ class Play:
         self.lock_free_ns = 0
         self.events: dict[int, Node] = {}
         self.marks: list[int | None] = [None] * len(plan.marks)
+        self.cpu_ns: list[int | None] = [None] * len(plan.marks)
         self.gated: dict[int, list[Node]] = {}
         self.released: set[int] = set()
         self.arrived: list[Lane] = []
@@ -74,7 +78,9 @@ class Play:
         self.stream_wait_ns, self.host_wait_ns = calls.stream_wait_ns.value, calls.host_wait_ns.value
         self.handoff_ns, self.timed_event_ns = timing.handoff_ns.value, timing.timed_event_ns.value
         self.early_return_bytes = profile.staging.early_return_bytes.value
-        self.kernel, self.held = timing.kernel, profile.staging.held
+        self.held = profile.staging.held
+        host = profile.host
+        self.access_ppm = {"read": host.read_ppm.value, "write": host.write_ppm.value, "increment": host.increment_ppm.value}
 
     def run(self) -> None:
         """Play until every lane has ended; raises PlanError where a lane waits for ever."""
@@ -84,7 +90,7 @@ class Play:
         while self.running:
             if not heap:
                 stuck = [lane for lane in self.lanes if lane.at <= len(lane.steps)]
-                raise PlanError("; ".join(self._where(lane) + ": this lane waits for ever" for lane in stuck))
+                raise PlanError("; ".join(self.where(lane) + ": this lane waits for ever" for lane in stuck))
             agenda.now, _, action, argument = heappop(heap)
             action(argument)
 
@@ -113,10 +119,14 @@ class Play:
         lane.at = len(steps) + 1
         self.running -= 1
 
-    def _call(self, cost: int) -> int:
-        """Return when a call that is made now has ended."""
-        now = self.agenda.now
-        self.lock_free_ns = (now if now > self.lock_free_ns else self.lock_free_ns) + cost
+    def call(self, lane: Lane, cost: int) -> int:
+        """Return when a call that a lane makes now has ended; it sleeps while other calls hold the lock."""
+        now, begin = self.agenda.now, self.lock_free_ns
+        if begin > now:
+            lane.idle_ns += begin - now
+        else:
+            begin = now
+        self.lock_free_ns = begin + cost
         return self.lock_free_ns
 
     def _copy(self, lane: Lane, operation: Copy) -> int:
@@ -130,7 +140,7 @@ class Play:
             if before is not None:
                 lane.at -= 1
                 return self._await(before, lane, 0)
-        entry = self._call(self.copy_ns)
+        entry = self.call(lane, self.copy_ns)
         engine_ns = memory.copy_ns(host, upload, operation.size)
         if staged and not upload:
             engine_ns += memory.touch_ns(host, operation.dst_offset, operation.size, 1)
@@ -146,38 +156,52 @@ class Play:
             return self._await(node, lane, 0)
         return self._await(node, lane, self.host_wait_ns) if operation.blocking else entry
 
-    def _launch(self, lane: Lane, operation: Launch) -> int:
-        """One call a pass: the first kernel may begin after the first call, and none before its own."""
-        later_ns = self.launch_ns * (operation.passes - 1)
-        returned = self._call(self.launch_ns + later_ns)
-        kernel_ns = self.memory.ns(self.kernel, operation.size)
-        engine_ns = kernel_ns + max(later_ns, kernel_ns * (operation.passes - 1))
-        buffer, offset = operation.buffer, operation.offset
-        moved = (buffer, offset, buffer, offset, operation.size, operation.passes)
-        entry = (self.streams[operation.stream], returned - later_ns, self.handoff_ns)
-        self.engines.enqueue(Work(entry, self.engines.compute, engine_ns, (lane.number, lane.at - 1), moved))
-        return returned
-
     def _host_copy(self, lane: Lane, operation: HostCopy) -> int:
-        pieces = self.memory.contents[operation.src].read(operation.src_offset, operation.size)
-        copied = (lane, operation, pieces, self.agenda.now)
-        job = Job(operation.size * _BILLION, operation.threads, self._host_copied, copied)
-        touch_ns = self.memory.touch_ns(operation.dst, operation.dst_offset, operation.size, operation.threads)
-        if touch_ns:
-            self.agenda.at(self.agenda.now + touch_ns, self.host.begin, job)
+        memory, size, threads = self.memory, operation.size, operation.threads
+        pieces = memory.contents[operation.src].read(operation.src_offset, size)
+        delay_ns = memory.read_delay_ns(operation.src, operation.src_offset, size, threads)
+        delay_ns += memory.write_delay_ns(operation.dst, operation.dst_offset, size, threads)
+        written = (memory.contents[operation.dst], operation.dst_offset, size, pieces, operation.src_offset)
+        return self._host_work(lane, size * _BILLION, threads, delay_ns, written)
+
+    def _host_access(self, lane: Lane, operation: HostAccess) -> int:
+        memory, buffer, offset, size = self.memory, operation.buffer, operation.offset, operation.size
+        contents, delay_ns = memory.contents[buffer], 0
+        pieces: Pieces = []
+        if operation.access != "write":
+            delay_ns += memory.read_delay_ns(buffer, offset, size, operation.threads)
+        if operation.access != "read":
+            delay_ns += memory.write_delay_ns(buffer, offset, size, operation.threads)
+            increments = operation.access == "increment"
+            pieces = (
+                added_to(contents.read(offset, size), offset, size, 1)
+                if increments
+                else [(0, (operation.salt, self.sample, 0, 0))]
+            )
+        work = size * self.access_ppm[operation.access] * (_BILLION // PER_MILLION)
+        return self._host_work(
+            lane, work, operation.threads, delay_ns, (contents, offset, size, pieces, offset) if pieces else None
+        )
+
+    def _host_work(self, lane: Lane, work: int, threads: int, delay_ns: int, written: Written | None) -> int:
+        """Let a lane work on memory after a delay; what it writes is there at the end."""
+        job = Job(work, threads, self._host_worked, (lane, written, self.agenda.now))
+        if delay_ns:
+            self.agenda.at(self.agenda.now + delay_ns, self.host.begin, job)
         else:
             self.host.begin(job)
         return _WAITS
 
-    def _host_copied(self, copied: tuple[Lane, HostCopy, Pieces, int]) -> None:
-        lane, operation, pieces, begin_ns = copied
-        contents = self.memory.contents[operation.dst]
-        contents.write(operation.dst_offset, operation.size, pieces, operation.src_offset)
+    def _host_worked(self, worked: tuple[Lane, Written | None, int]) -> None:
+        lane, written, begin_ns = worked
+        if written is not None:
+            contents, offset, size, pieces, source_offset = written
+            contents.write(offset, size, pieces, source_offset)
         self.engines.activities.append((lane.number, lane.at - 1, "host", begin_ns, self.agenda.now))
         self._go(lane)
 
     def _record(self, lane: Lane, operation: Record) -> int:
-        entry = self._call(self.record_ns)
+        entry = self.call(lane, self.record_ns)
         stream = self.streams[operation.stream]
         tail = stream.tail
         if tail is None or stream.peers or self.plan.events[operation.event].timed:
@@ -187,7 +211,7 @@ class Play:
         return entry
 
     def _stream_wait(self, lane: Lane, operation: StreamWait) -> int:
-        entry = self._call(self.stream_wait_ns)
+        entry = self.call(lane, self.stream_wait_ns)
         event = self.events.get(operation.event)
         if event is not None and not event.done:
             node = Node(self.streams[operation.stream], entry, self.handoff_ns)
@@ -213,14 +237,16 @@ class Play:
 
     def _barrier(self, lane: Lane, operation: Barrier) -> int:
         self.arrived.append(lane)
+        lane.arrived_ns = self.agenda.now
         if len(self.arrived) == len(self.lanes):
             for other in self.arrived:
+                other.idle_ns += self.agenda.now - other.arrived_ns
                 self.agenda.at(self.agenda.now, self._go, other)
             self.arrived = []
         return _WAITS
 
     def _gate(self, lane: Lane, operation: Gate) -> int:
-        entry = self._call(self.launch_ns)
+        entry = self.call(lane, self.launch_ns)
         if operation.gate not in self.released:
             node = Node(self.streams[operation.stream], entry, 0)
             node.waiting = 1
@@ -236,6 +262,8 @@ class Play:
 
     def _mark(self, lane: Lane, operation: Mark) -> int:
         self.marks[operation.mark] = self.agenda.now
+        if operation.cpu:
+            self.cpu_ns[operation.mark] = self.agenda.now - lane.idle_ns
         return self.agenda.now
 
     def _alloc(self, lane: Lane, operation: Alloc) -> int:
@@ -250,7 +278,8 @@ class Play:
     def _unregister(self, lane: Lane, operation: Unregister) -> int:
         return self.agenda.now + self.memory.unregister(operation.buffer)
 
-    def _where(self, lane: Lane) -> str:
+    def where(self, lane: Lane) -> str:
+        """Say at which operation a lane is."""
         at = max(0, lane.at - 1)
         return place(self.plan, f"lane {lane.number}", at, self.plan.lanes[lane.number][at])
 
@@ -260,8 +289,8 @@ class Play:
         Register: _register,
         Unregister: _unregister,
         HostCopy: _host_copy,
+        HostAccess: _host_access,
         Copy: _copy,
-        Launch: _launch,
         Record: _record,
         StreamWait: _stream_wait,
         HostWait: _host_wait,
@@ -270,9 +299,12 @@ class Play:
         Gate: _gate,
         Release: _release,
         Mark: _mark,
+        **KERNEL_HANDLERS,
     }
 
 
+Written = tuple[Contents, int, int, Pieces, int]
+"""What the processor writes: where, from which byte on, how many bytes, which pieces, and where their source begins."""
 Steps = list[tuple[Callable[..., int], Operation]]
 
 

@@ -15,6 +15,7 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from runner.errors import DeviceUnavailable
+from runner.memory import Pages
 
 How = Literal["measured", "published", "fitted", "assumed"]
 PER_MILLION: Final = 1_000_000
@@ -33,6 +34,12 @@ class Value(Sourced):
     """A whole number; its unit is the end of its name in the file."""
 
     value: int = Field(ge=0, description="The number, in the unit that ends its name.")
+
+
+class Flag(Sourced):
+    """A yes or no."""
+
+    value: bool = Field(description="The answer.")
 
 
 def _bytes_per_second(value: object) -> object:
@@ -78,8 +85,41 @@ class Kind(BaseModel):
 
     h2d: Curve | None = Field(None, description="Engine time of a copy from this kind to the device.")
     d2h: Curve | None = Field(None, description="Engine time of a copy from the device to this kind.")
-    allocate: Curve = Field(description="Time of its allocation.")
-    free: Curve = Field(description="Time of freeing it.")
+    allocate: Curve = Field(description="Time of its allocation; of a kind that registers, before it is touched and page-locked.")
+    free: Curve = Field(description="Time of freeing it; of a kind that registers, after its pages were unlocked.")
+    cpu_read: Curve | None = Field(None, description="What reading costs one thread more than reading ordinary memory.")
+
+
+class Locking(BaseModel):
+    """Page-locking memory where it lies."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+    lock: Curve = Field(description="Time of registering memory whose pages were touched.")
+    unlock: Curve = Field(description="Time of undoing that.")
+
+
+class InPlace(BaseModel):
+    """A kernel that works on host memory over the link."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+    read: Curve = Field(description="Engine time of a kernel that reads so many bytes of host memory.")
+    write: Curve = Field(description="Engine time of a kernel that writes so many bytes of host memory.")
+    increment: Curve = Field(description="Engine time of a kernel that reads and writes back so many bytes of host memory.")
+    copy_h2d: Curve = Field(description="Engine time of a copy by a kernel from host memory to the device's.")
+    copy_d2h: Curve = Field(description="Engine time of a copy by a kernel from the device's memory to the host's.")
+
+
+class Migration(BaseModel):
+    """Pages that move to whoever touches them."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+    fault_h2d: Curve = Field(description="Time that a kernel takes longer for so many bytes that lie with the host.")
+    fault_d2h: Curve = Field(description="Time that the processor takes longer for so many bytes that lie on the device.")
+    prefetch_h2d: Curve = Field(description="Engine time of moving so many bytes to the device when asked to.")
+    prefetch_d2h: Curve = Field(description="Engine time of moving so many bytes to the host when asked to.")
 
 
 class Staging(BaseModel):
@@ -136,6 +176,11 @@ class Host(BaseModel):
     copy_gb_per_s: RateTable = Field(description="Total rate of all host copies under way, by their number of threads.")
     page_bytes: Value = Field(description="Bytes of a page.")
     first_touch_ns: Value = Field(description="Time of the first touch of one page, by one thread.")
+    huge_page_bytes: Value = Field(description="Bytes of a huge page.")
+    huge_first_touch_ns: Value = Field(description="Time of the first touch of one huge page, by one thread.")
+    read_ppm: Value = Field(description="Work of reading a byte, in millionths of the work of copying one.")
+    write_ppm: Value = Field(description="Work of writing a byte, in millionths of the work of copying one.")
+    increment_ppm: Value = Field(description="Work of reading a byte and writing it back, in millionths of copying one.")
 
 
 class Engines(BaseModel):
@@ -144,6 +189,8 @@ class Engines(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
     kernel: Curve = Field(description="Engine time of one pass of the increment kernel over so many bytes.")
+    kernel_read: Curve = Field(description="Engine time of a kernel that reads so many bytes of the device's memory.")
+    kernel_write: Curve = Field(description="Engine time of a kernel that writes so many bytes of the device's memory.")
     duplex_ppm: Value = Field(description="Rate of a copy while another runs the opposite way, in millionths of its own rate.")
     stream_change_ns: Value = Field(description="Gap on one engine between operations of different streams.")
     handoff_ns: Value = Field(description="Gap within a stream from one engine to another.")
@@ -162,9 +209,12 @@ class Profile(BaseModel):
     copy_engines: Literal[1, 2] = Field(description="One for both directions, or one each.")
     link_gb_per_s: float = Field(gt=0, description="Nominal rate of the link in one direction, in GB/s.")
     kinds: dict[str, Kind] = Field(description="Each kind of memory, `device` too.")
-    registered: Kind = Field(description="Pageable memory that was page-locked in place; `allocate` is what registering costs.")
+    registration: dict[Pages, Locking] = Field(min_length=2, description="Page-locking in place, by the size of the pages.")
     staging: Staging = Field(description="Async copies from memory that no engine can reach.")
     engines: Engines = Field(description="The engines.")
+    in_place: InPlace = Field(description="Kernels on host memory.")
+    migration: Migration = Field(description="Pages that move to whoever touches them.")
+    pageable_access: Flag = Field(description="Whether a kernel may use ordinary host memory.")
     calls: Calls = Field(description="Calls of the host.")
     host: Host = Field(description="The host.")
 
