@@ -2,49 +2,77 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from runner.device.contract import Trace
-from runner.memory import BufferKind
-from runner.pattern import WORD
-from runner.plan import Plan
-from runner.scenarios.base import LARGEST_PLAN, Cell, Scenario, Size, Streams, StrictModel, field_error, host_ms
+from runner.errors import CaseFailed
+from runner.memory import KINDS, BufferKind, Pages
+from runner.plan import Demand, Direction, Plan, StreamKind
+from runner.scenarios.base import Cell, Known, Scenario, Size, Streams, StrictModel, field_error, host_ms, timed
+from runner.scenarios.pipeline_checks import check_pipeline
+from runner.scenarios.pipeline_legs import companions_of, derive, resolve
 from runner.scenarios.pipeline_plan import write_pipeline
-from runner.units import counted, format_size
+from runner.scenarios.pipeline_words import describe_pipeline
 
 LARGEST_PASSES = 10_000
+LARGEST_RATIO = 100.0
 
 
 class Compute(StrictModel):
-    """How much the device computes on each chunk."""
+    """How much the device computes on each chunk: passes of a kernel, or a time that the runner makes passes of."""
 
-    passes: int = Field(1, ge=1, le=LARGEST_PASSES, description="Passes of the increment kernel over each chunk, each adding 1.")
+    passes: int | None = Field(
+        None, ge=1, le=LARGEST_PASSES, description="Passes of the increment kernel over each chunk, each adding 1."
+    )
+    ratio: float | None = Field(
+        None,
+        ge=0,
+        le=LARGEST_RATIO,
+        allow_inf_nan=False,
+        description="Instead of passes: time of the kernels as a multiple of the time of the copies of one direction.",
+    )
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Self:
+        if self.passes is not None and self.ratio is not None:
+            raise field_error("ratio", "the work is a number of passes or a ratio, not both", "one of the two")
+        if self.passes is None and self.ratio is None:
+            raise field_error("passes", "the work is not said", "{passes: 1} or {ratio: 1.5}")
+        return self
 
 
 class Pipeline(Scenario):
-    """A round trip of `total` bytes in chunks.
+    """`total` bytes in chunks to the device, through a kernel, and back.
 
-    `serialized` finishes each chunk before the next begins. `overlapped` lets the chunks take turns on a ring of slots, a stream
-    each, so that one chunk's upload runs beside another's kernel and a third's download.
+    `serialized` finishes each chunk before the next begins. `overlapped` lets the chunks take turns on a ring of slots, so that
+    one chunk's upload runs beside another's kernel and a third's download.
     """
 
     kind: Literal["pipeline"] = Field(description="Upload, kernel and download of a large array, chunk by chunk, by wall time.")
     buffer: BufferKind = Field(
         "pinned",
-        description="What the copy engine is handed: the stagers with `staging: copy`, the data with `staging: direct`.",
+        description="What the copy engine is handed: the stagers with `staging: copy`, the data with `staging: direct`; with "
+        "`staging: register` always registered memory.",
     )
     schedule: Literal["serialized", "overlapped"] = Field(description="One chunk at a time, or a ring of slots.")
-    staging: Literal["direct", "copy"] = Field(
+    staging: Literal["direct", "copy", "register"] = Field(
         "direct",
         description="Direct: the data lie in `buffer`. Copy: they are pageable, and the host copies each chunk into a stager "
-        "and its result out of it, inside the timing.",
+        "and its result out of it, inside the timing. Register: they are pageable and page-locked in place, likewise inside it.",
     )
-    total: Size = Field(description="Bytes of the input, and of the output; a multiple of 4.")
-    chunk: Size = Field(description="Bytes of one chunk; a multiple of 4. The last chunk may be short.")
+    total: Size = Field(description="Bytes of the input; a multiple of 4.")
+    chunk: Size = Field(description="Bytes of one chunk of the input; a multiple of 4. The last chunk may be short.")
     streams: Streams = Field(1, description="Streams over which the slots take turns.")
     slots: int | None = Field(None, ge=1, le=4096, description="Slots of the ring; as many as streams where omitted.")
+    layout: Literal["per_slot", "per_engine"] = Field(
+        "per_slot",
+        description="Per slot: a chunk does all on the stream of its slot. Per engine: all uploads share a stream, all kernels "
+        "another and all downloads a third, with events between.",
+    )
     issue: Literal["depth_first", "breadth_first"] = Field(
         "depth_first",
         description="Order of the calls: all three of a chunk and then the next chunk, or all uploads of a turn of the ring, "
@@ -55,35 +83,49 @@ class Pipeline(Scenario):
         description="Per chunk: the device buffer of each chunk and the host buffer in which its result arrives are allocated "
         "and freed inside the timing.",
     )
-    compute: Compute = Field(Compute(), description="The work on each chunk.")
+    compute: Compute = Field(Compute(passes=1), description="The work on each chunk.")
+    staging_threads: int = Field(1, ge=1, le=256, description="Threads of the processor that share each copy of the host.")
+    direction: Literal["round_trip", "upload", "download"] = Field(
+        "round_trip",
+        description="Upload: results stay on the device. Download: the input lies there from the beginning.",
+    )
+    output_ratio: float = Field(
+        1.0, gt=0, le=16, allow_inf_nan=False, description="Bytes of the output as a multiple of those of the input."
+    )
+    stream_kind: StreamKind = Field(
+        "non_blocking",
+        description="Blocking streams wait for the null stream, and it for them; null: all work goes to the null stream itself.",
+    )
+    null_stream_work: bool = Field(False, description="Launch a tiny kernel on the null stream between chunks.")
+    pages: Pages = Field("normal", description="Size of the pages of the data in host memory: normal or huge.")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        for field in ("total", "chunk"):
-            if getattr(self, field) % WORD:
-                raise field_error(field, f"{getattr(self, field):,} bytes are no multiple of the kernel's word, {WORD} bytes")
-        if self.chunk > self.total:
-            raise field_error(
-                "chunk", f"a chunk of {format_size(self.chunk)} is larger than the total, {format_size(self.total)}"
-            )
-        if self.schedule == "serialized" and max(self.streams, self.slots or 1) > 1:
-            field = "streams" if self.streams > 1 else "slots"
-            raise field_error(field, "a serialized pipeline has one chunk under way at a time", "1, or schedule: overlapped")
-        if self.slots is not None and self.slots < self.streams:
-            raise field_error(
-                "slots", f"{self.slots} slots leave some of {self.streams} streams without work", "as many as streams or more"
-            )
-        if self._chunks() * (12 + self.compute.passes) > LARGEST_PLAN * 2:
-            raise field_error(
-                "chunk", f"{self._chunks():,} chunks are too many for one sample", f"at most about {LARGEST_PLAN // 7:,}"
-            )
+        check_pipeline(self)
         return self
 
     def columns(self) -> dict[str, Cell]:
-        """Return the fields as cells; the work of each chunk stands in `compute_passes`."""
+        """Return the fields as cells; the work of each chunk stands in `compute_passes` and `compute_ratio`."""
         cells = super().columns()
         del cells["compute"]
-        return cells | {"slots": self.ring_slots(), "compute_passes": self.compute.passes}
+        return cells | {
+            "buffer": self.handed(),
+            "slots": self.ring_slots(),
+            "compute_passes": self.compute.passes,
+            "compute_ratio": self.compute.ratio,
+        }
+
+    def companions(self) -> Mapping[str, Scenario]:
+        """Return the legs and the serialized twin."""
+        return companions_of(self)
+
+    def resolved(self, known: Known) -> Pipeline:
+        """Return this case with its work as passes."""
+        return resolve(self, known)
+
+    def derived(self, known: Known, median_ms: float) -> dict[str, float]:
+        """Return legs, bounds and how much was hidden."""
+        return derive(self, known, median_ms)
 
     def payload_bytes(self) -> int:
         """Return the bytes of the input; the output's are not counted again."""
@@ -93,30 +135,43 @@ class Pipeline(Scenario):
         """Return how many chunks can be under way at once."""
         return self.slots or self.streams
 
+    def chunks(self) -> int:
+        """Return the number of chunks."""
+        return -(-self.total // self.chunk)
+
+    def ways_used(self) -> tuple[Direction, ...]:
+        """Return the directions of the link that chunks go."""
+        return {"round_trip": ("h2d", "d2h"), "upload": ("h2d",), "download": ("d2h",)}[self.direction]  # type: ignore[return-value]
+
+    def handed(self) -> str:
+        """Return the name of the kind of memory that the copy engine is handed."""
+        return next(name for name, kind in KINDS.items() if kind.registers) if self.staging == "register" else self.buffer
+
+    def output_of(self, size: int) -> Fraction:
+        """Return the bytes of the output of `size` bytes of input; the ratio is taken as written in decimal."""
+        return size * Fraction(str(self.output_ratio))
+
     def describe(self) -> str:
         """Say in one sentence what one sample does."""
-        chunks, slots = self._chunks(), self.ring_slots()
-        how = (
-            "one after another"
-            if self.schedule == "serialized"
-            else f"on a ring of {counted(slots, 'slot')} and {counted(self.streams, 'stream')}"
-        )
-        idle = f" ({counted(slots - chunks, 'slot')} stay idle)" if slots > chunks else ""
-        data = "pageable and staged by host copies through" if self.staging == "copy" else "in"
-        kept = ", allocating a device buffer and a landing buffer for each chunk" if self.allocate == "per_chunk" else ""
-        return (
-            f"take {self.total:,} bytes to the device and back in {counted(chunks, 'chunk')} of {self.chunk:,} bytes "
-            f"{how}{idle}, adding {self.compute.passes} to each word; the data are {data} {self.buffer} memory{kept}"
-        )
+        return describe_pipeline(self)
 
     def plan(self) -> Plan:
-        """Write the ring."""
-        return write_pipeline(self)
+        """Write the ring; raises CaseFailed where the work is still a ratio."""
+        if self.compute.passes is None:
+            raise CaseFailed(f"how many passes take {self.compute.ratio} times as long as the copies is not known yet")
+        return write_pipeline(self, self.compute.passes)
+
+    def demand(self) -> Demand:
+        """Return the most memory that is held at once, which no number of passes changes."""
+        return write_pipeline(self, 1).demand()
 
     def figures(self, plan: Plan, trace: Trace) -> dict[str, float]:
-        """Return `wall_ms`, from before the first operation until the last result lies in the output."""
-        wall = host_ms(plan, trace, "begin", "end")
-        return {} if wall is None else {"wall_ms": wall}
+        """Return `wall_ms`, from before the first operation until the last result lies in the output.
 
-    def _chunks(self) -> int:
-        return -(-self.total // self.chunk)
+        With `staging: register` also `register_ms` and `unregister_ms`, which are part of it.
+        """
+        figures: dict[str, Any] = {"wall_ms": host_ms(plan, trace, "begin", "end")}
+        if self.staging == "register":
+            figures["register_ms"] = host_ms(plan, trace, "begin", "registered")
+            figures["unregister_ms"] = host_ms(plan, trace, "worked", "end")
+        return timed(figures)

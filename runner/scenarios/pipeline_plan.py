@@ -3,34 +3,43 @@
 One slot has a device buffer and, where results do not land in the output at once, a host buffer: the stager through which
 data go both ways (`staging: copy`), or the landing buffer of a loop that allocates per chunk. A chunk *enters* its slot
 (buffers, refill), is *issued* (upload, kernel, download) and *retires* (wait, copy the result out, free). A serialized pipeline
-retires each chunk before the next enters; an overlapped one retires a chunk when its slot is needed again.
+retires each chunk before the next enters; an overlapped one retires a chunk when its slot is needed again. What goes one way
+only has one device array for all chunks, so that every result can be compared.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal
 
-from runner.plan import Alloc, Drain, Free, HostWait, Launch, Plan
-from runner.scenarios.builder import PlanWriter, chunks_of
+from runner.plan import Alloc, Drain, Fill, Free, HostWait, Launch, Plan, Register, StreamWait, Unregister
+from runner.scenarios.builder import ORDINARY, PlanWriter, chunks_of
 
 if TYPE_CHECKING:
     from runner.scenarios.pipeline import Pipeline
 
+Part = Literal["upload", "kernel", "download"]
+BEYOND_SALT: Final = 3
+"""Salt of what a device buffer holds behind its input where the output is larger."""
+NULL_WORK_BYTES: Final = 256
 
-def write_pipeline(pipeline: Pipeline) -> Plan:
-    """Write the Plan of a pipeline."""
-    ring = _Ring(pipeline)
-    chunks = chunks_of(pipeline.total, pipeline.chunk)
+
+def write_pipeline(pipeline: Pipeline, passes: int) -> Plan:
+    """Write the Plan of a pipeline whose kernel makes `passes` over each chunk."""
+    ring = _Ring(pipeline, passes)
+    chunks = ring.chunks
     ring.writer.mark("begin")
+    ring.register()
     if pipeline.schedule == "serialized":
         for index in range(len(chunks)):
-            ring.turn(chunks, [index])
+            ring.turn([index])
             ring.retire(0)
     else:
         turn = ring.slots if pipeline.issue == "breadth_first" else 1
         for first in range(0, len(chunks), turn):
-            ring.turn(chunks, list(range(first, min(first + turn, len(chunks)))))
+            ring.turn(list(range(first, min(first + turn, len(chunks)))))
         ring.drain()
+    ring.null_work.drain()
+    ring.unregister()
     ring.writer.mark("end")
     return ring.writer.plan()
 
@@ -38,92 +47,223 @@ def write_pipeline(pipeline: Pipeline) -> Plan:
 class _Ring:
     """The slots, what lies in them, and the operations that move a chunk through them."""
 
-    def __init__(self, pipeline: Pipeline) -> None:
-        self.pipeline, self.writer = pipeline, PlanWriter()
-        self.staged = pipeline.staging == "copy"
+    def __init__(self, pipeline: Pipeline, passes: int) -> None:
+        self.pipeline, self.passes, self.writer = pipeline, passes, PlanWriter()
+        self.staged, self.registered = pipeline.staging == "copy", pipeline.staging == "register"
         self.per_chunk = pipeline.allocate == "per_chunk"
         self.host_waits = self.staged or self.per_chunk or pipeline.schedule == "serialized"
-        self.slots = min(pipeline.ring_slots(), -(-pipeline.total // pipeline.chunk))
-        self.in_slot: dict[int, tuple[int, int, int, int]] = {}
-        memory = "pageable" if self.staged else pipeline.buffer
-        self.input = self.writer.buffer("input", memory, pipeline.total)
-        self.output = self.writer.buffer("output", memory, pipeline.total)
-        self.writer.data(self.input)
-        self.writer.poison(self.output)
-        self.writer.expect(self.output, pipeline.total, added=pipeline.compute.passes)
-        kept = not self.per_chunk
-        self.devices = [self.writer.device_buffer(f"device {slot}", pipeline.chunk, allocate=kept) for slot in range(self.slots)]
-        self.hosts = self._host_buffers(kept)
-        self.streams = [self.writer.stream(f"stream {index}") for index in range(min(pipeline.streams, self.slots))]
+        self.chunks = chunks_of(pipeline.total, pipeline.chunk)
+        self.slots = min(pipeline.ring_slots(), len(self.chunks))
+        self.in_slot: dict[int, tuple[int, int]] = {}
+        self.parts: list[Part] = ["kernel"]
+        if pipeline.direction != "download":
+            self.parts.insert(0, "upload")
+        if pipeline.direction != "upload":
+            self.parts.append("download")
+        self.data = self._data_buffers()
+        self.devices = self._device_buffers()
+        self.hosts = self._host_buffers()
+        self.streams = self._make_streams()
+        self.null_work = _NullWork(self.writer, launches=len(self.chunks) - 1 if pipeline.null_stream_work else 0)
+        self._expect()
 
-    def _host_buffers(self, kept: bool) -> list[int]:
+    def _data_buffers(self) -> dict[Part, int]:
+        """Return the input, which is uploaded, and the output, which is downloaded."""
+        pipeline, writer = self.pipeline, self.writer
+        memory = ORDINARY if self.staged or self.registered else pipeline.buffer
+        data: dict[Part, int] = {}
+        if "upload" in self.parts:
+            data["upload"] = writer.buffer("input", memory, pipeline.total, pages=pipeline.pages)
+            writer.data(data["upload"])
+        if "download" in self.parts:
+            data["download"] = writer.buffer("output", memory, self.output_of(pipeline.total), pages=pipeline.pages)
+            writer.poison(data["download"])
+        return data
+
+    def _device_buffers(self) -> list[int]:
+        """Return a device buffer a slot, or one array for all where data go one way only."""
+        pipeline, writer = self.pipeline, self.writer
+        if pipeline.direction == "round_trip":
+            size = max(pipeline.chunk, self.output_of(pipeline.chunk))
+            devices = [writer.device_buffer(f"device {slot}", size, allocate=not self.per_chunk) for slot in range(self.slots)]
+            if size > pipeline.chunk:
+                writer.prepare.extend(Fill(device, 0, size, BEYOND_SALT) for device in devices)
+            return devices
+        array = writer.device_buffer("device", pipeline.total)
+        (writer.data if pipeline.direction == "download" else writer.poison)(array)
+        return [array] * self.slots
+
+    def _host_buffers(self) -> list[int]:
+        """Return the stagers or the landing buffers, one a slot; none where the copy engine works on the data themselves."""
         if not (self.staged or self.per_chunk):
             return []
         name = "stager" if self.staged else "landing"
-        hosts = [
-            self.writer.buffer(f"{name} {i}", self.pipeline.buffer, self.pipeline.chunk, allocate=kept) for i in range(self.slots)
-        ]
-        if kept:
-            for host in hosts:
-                self.writer.poison(host)
+        size = max(self.pipeline.chunk, self.output_of(self.pipeline.chunk))
+        memory, kept = ORDINARY if self.registered else self.pipeline.buffer, not self.per_chunk
+        hosts = [self.writer.buffer(f"{name} {slot}", memory, size, allocate=kept) for slot in range(self.slots)]
+        for host in hosts if kept else []:
+            self.writer.poison(host)
         return hosts
 
-    def turn(self, chunks: list[tuple[int, int]], indices: list[int]) -> None:
+    def _make_streams(self) -> list[int]:
+        kind = self.pipeline.stream_kind
+        if self.pipeline.layout == "per_engine":
+            return [self.writer.stream(f"{part}s", kind) for part in self.parts]
+        count = 1 if kind == "null" else min(self.pipeline.streams, self.slots)
+        return [self.writer.stream(f"stream {index}", kind) for index in range(count)]
+
+    def _expect(self) -> None:
+        """Expect the result of every chunk where it shall end up."""
+        pipeline, writer, passes = self.pipeline, self.writer, self.passes
+        if "download" not in self.parts or pipeline.output_ratio == 1:
+            writer.expect(self.data.get("download", self.devices[0]), pipeline.total, added=passes)
+            return
+        output = self.data["download"]
+        for index, (offset, size) in enumerate(self.chunks):
+            landed, length = self.output_of(offset), self.output_of(size)
+            writer.expect_range(output, landed, min(size, length), offset, passes)
+            if length > size:
+                # What lies behind the input was added to by every chunk that has been in the slot.
+                added = passes * (index // self.slots + 1)
+                writer.expect_range(output, landed + size, length - size, pipeline.chunk, added, BEYOND_SALT)
+
+    def register(self) -> None:
+        """Page-lock the data where they lie, if they shall be."""
+        if self.registered:
+            self.writer.lane.extend(Register(buffer) for buffer in self.data.values())
+            self.writer.mark("registered")
+
+    def unregister(self) -> None:
+        """Undo `register`."""
+        if self.registered:
+            self.writer.mark("worked")
+            self.writer.lane.extend(Unregister(buffer) for buffer in self.data.values())
+
+    def turn(self, indices: list[int]) -> None:
         """Let these chunks enter and issue them, all uploads first, then all kernels, then all downloads."""
         for index in indices:
-            self.enter(index, *chunks[index])
-            self.upload(index, *chunks[index])
+            self.enter(index)
+            if "upload" in self.parts:
+                self.upload(index)
         for index in indices:
-            slot = index % self.slots
-            passes = self.pipeline.compute.passes
-            self.writer.lane.append(Launch(self.stream_of(slot), self.devices[slot], 0, chunks[index][1], passes))
+            self.compute(index)
         for index in indices:
-            self.download(index, *chunks[index])
+            if "download" in self.parts:
+                self.download(index)
 
-    def enter(self, index: int, offset: int, size: int) -> None:
+    def enter(self, index: int) -> None:
         """Retire the chunk that was in the slot, then make the slot ready for this one."""
-        slot = index % self.slots
-        self.retire(slot)
+        slot, (offset, size) = index % self.slots, self.chunks[index]
+        if index:
+            self.null_work.launch()
+        if self.host_waits:
+            self.retire(slot)
+        elif slot in self.in_slot and self.pipeline.direction == "round_trip":
+            self.writer.lane.append(StreamWait(self.stream_of("upload", slot), self.in_slot.pop(slot)[1]))
         if self.per_chunk:
             self.writer.lane.append(Alloc(self.devices[slot]))
             self.writer.lane.append(Alloc(self.hosts[slot]))
-        if self.staged:
-            self.writer.host_copy((self.hosts[slot], 0), (self.input, offset), size)
+        if self.staged and "upload" in self.parts:
+            source = (self.data["upload"], offset)
+            self.writer.host_copy((self.hosts[slot], 0), source, size, self.pipeline.staging_threads)
 
-    def upload(self, index: int, offset: int, size: int) -> None:
+    def upload(self, index: int) -> None:
         """Issue the upload of a chunk, from its stager or from where its data lie."""
-        slot = index % self.slots
-        src = (self.hosts[slot], 0) if self.staged else (self.input, offset)
-        self.writer.copy(self.stream_of(slot), "h2d", (self.devices[slot], 0), src, size)
+        slot, (offset, size) = index % self.slots, self.chunks[index]
+        src = (self.hosts[slot], 0) if self.staged else (self.data["upload"], offset)
+        self.writer.copy(self.stream_of("upload", slot), "h2d", self.place(index), src, size)
+        self._hand_over("upload", "kernel", index)
 
-    def download(self, index: int, offset: int, size: int) -> None:
+    def compute(self, index: int) -> None:
+        """Issue the kernel over a chunk's input and, where that is larger, over its output."""
+        slot, (_, size) = index % self.slots, self.chunks[index]
+        if self.passes:
+            length = max(size, self.output_of(size))
+            self.writer.lane.append(Launch(self.stream_of("kernel", slot), *self.place(index), length, self.passes))
+        if "download" in self.parts:
+            self._hand_over("kernel", "download", index)
+        else:
+            self._finish("kernel", index)
+
+    def download(self, index: int) -> None:
         """Issue the download of a chunk, into the slot's host buffer or straight into the output."""
-        slot = index % self.slots
-        stream = self.stream_of(slot)
-        dst = (self.hosts[slot], 0) if self.hosts else (self.output, offset)
-        self.writer.copy(stream, "d2h", dst, (self.devices[slot], 0), size)
-        if self.host_waits:
-            done = self.writer.record(stream, f"chunk {index} done")
-            self.in_slot[slot] = (index, done, offset, size)
+        slot, (offset, size) = index % self.slots, self.chunks[index]
+        dst = (self.hosts[slot], 0) if self.hosts else (self.data["download"], self.output_of(offset))
+        self.writer.copy(self.stream_of("download", slot), "d2h", dst, self.place(index), self.output_of(size))
+        self._finish("download", index)
 
     def retire(self, slot: int) -> None:
-        """Wait for the chunk in a slot, copy its result out and free its buffers; nothing where the stream alone keeps order."""
+        """Wait for the chunk in a slot, copy its result out and free its buffers."""
         if slot not in self.in_slot:
             return
-        _, done, offset, size = self.in_slot.pop(slot)
+        index, done = self.in_slot.pop(slot)
+        offset, size = self.chunks[index]
         self.writer.lane.append(HostWait(done))
-        if self.hosts:
-            self.writer.host_copy((self.output, offset), (self.hosts[slot], 0), size)
+        if self.hosts and "download" in self.parts:
+            output = (self.data["download"], self.output_of(offset))
+            self.writer.host_copy(output, (self.hosts[slot], 0), self.output_of(size), self.pipeline.staging_threads)
         if self.per_chunk:
             self.writer.lane.append(Free(self.devices[slot]))
             self.writer.lane.append(Free(self.hosts[slot]))
 
     def drain(self) -> None:
         """Retire what is left, the oldest chunk first, and wait for every stream."""
-        for slot, _ in sorted(self.in_slot.items(), key=lambda item: item[1][0]):
-            self.retire(slot)
+        if self.host_waits:
+            for slot, _ in sorted(self.in_slot.items(), key=lambda item: item[1][0]):
+                self.retire(slot)
         self.writer.lane.extend(Drain(stream) for stream in self.streams)
 
-    def stream_of(self, slot: int) -> int:
-        """Return the stream of a slot; a slot keeps its stream, so that its stream alone orders its reuse."""
+    def place(self, index: int) -> tuple[int, int]:
+        """Return where a chunk lies on the device.
+
+        It ends where full chunks end, so that a short one, too, is followed by what no input has ever overwritten.
+        """
+        slot, (offset, size) = index % self.slots, self.chunks[index]
+        if self.pipeline.direction != "round_trip":
+            return self.devices[slot], offset
+        return self.devices[slot], self.pipeline.chunk - size if self.output_of(size) > size else 0
+
+    def output_of(self, size: int) -> int:
+        """Return the bytes of output of so many bytes of input; the model has made sure that they are whole words."""
+        return int(self.pipeline.output_of(size))
+
+    def stream_of(self, part: Part, slot: int) -> int:
+        """Return the stream of a slot, which it keeps, so that its stream alone orders its reuse, or that of an engine."""
+        if self.pipeline.layout == "per_engine":
+            return self.streams[self.parts.index(part)]
         return self.streams[slot % len(self.streams)]
+
+    def _hand_over(self, part: Part, following: Part, index: int) -> None:
+        """Let the stream of the next part wait for this one; within one stream that needs no event."""
+        slot = index % self.slots
+        if self.pipeline.layout == "per_engine":
+            event = self.writer.record(self.stream_of(part, slot), f"chunk {index} {part}")
+            self.writer.lane.append(StreamWait(self.stream_of(following, slot), event))
+
+    def _finish(self, part: Part, index: int) -> None:
+        """Record that a chunk is done, where the host or another stream waits for that."""
+        if self.host_waits or self.pipeline.layout == "per_engine":
+            slot = index % self.slots
+            self.in_slot[slot] = (index, self.writer.record(self.stream_of(part, slot), f"chunk {index} done"))
+
+
+class _NullWork:
+    """Tiny kernels on the null stream; nothing at all where there are no launches."""
+
+    def __init__(self, writer: PlanWriter, launches: int) -> None:
+        self.writer, self.launches = writer, launches
+        if launches:
+            self.buffer = writer.device_buffer("null work", NULL_WORK_BYTES)
+            self.stream = writer.stream("null stream", "null")
+            writer.data(self.buffer)
+            writer.expect(self.buffer, NULL_WORK_BYTES, added=launches)
+
+    def launch(self) -> None:
+        """Launch one."""
+        if self.launches:
+            self.writer.lane.append(Launch(self.stream, self.buffer, 0, NULL_WORK_BYTES))
+
+    def drain(self) -> None:
+        """Wait for them."""
+        if self.launches:
+            self.writer.lane.append(Drain(self.stream))

@@ -1,0 +1,87 @@
+"""Which pipelines cannot be: each refused at the field that the user would change, with what is allowed there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from runner.memory import kind_of
+from runner.pattern import WORD
+from runner.scenarios.base import LARGEST_PLAN, field_error
+from runner.scenarios.builder import ORDINARY, check_copied, check_pages
+from runner.units import counted, format_size
+
+if TYPE_CHECKING:
+    from runner.scenarios.pipeline import Pipeline
+
+CALLS_PER_CHUNK: Final = 12
+
+
+def check_pipeline(pipeline: Pipeline) -> None:
+    """Refuse what cannot be, at its field; everything else has a Plan."""
+    _check_sizes(pipeline)
+    _check_ring(pipeline)
+    _check_memory(pipeline)
+    _check_directions(pipeline)
+    if pipeline.chunks() * (CALLS_PER_CHUNK + (pipeline.compute.passes or 1)) > LARGEST_PLAN * 2:
+        allowed = f"at most about {LARGEST_PLAN // 7:,}"
+        raise field_error("chunk", f"{pipeline.chunks():,} chunks are too many for one sample", allowed)
+
+
+def _check_sizes(pipeline: Pipeline) -> None:
+    for field in ("total", "chunk"):
+        if getattr(pipeline, field) % WORD:
+            raise field_error(field, f"{getattr(pipeline, field):,} bytes are no multiple of the kernel's word, {WORD} bytes")
+    chunk, total = pipeline.chunk, pipeline.total
+    if chunk > total:
+        raise field_error("chunk", f"a chunk of {format_size(chunk)} is larger than the total, {format_size(total)}")
+    for size in {chunk, total % chunk or chunk}:
+        output = pipeline.output_of(size)
+        if output.denominator != 1 or output % WORD:
+            message = f"the output of a chunk of {size:,} bytes would be {float(output):,} bytes, no multiple of {WORD}"
+            raise field_error("output_ratio", message)
+
+
+def _check_ring(pipeline: Pipeline) -> None:
+    streams, slots = pipeline.streams, pipeline.slots
+    if pipeline.schedule == "serialized":
+        if pipeline.layout == "per_engine":
+            raise field_error("layout", "a serialized pipeline has no use for a stream an engine", "schedule: overlapped")
+        if max(streams, slots or 1) > 1:
+            field = "streams" if streams > 1 else "slots"
+            raise field_error(field, "a serialized pipeline has one chunk under way at a time", "1, or schedule: overlapped")
+    if pipeline.layout == "per_engine":
+        engines = len(pipeline.ways_used()) + 1
+        if streams != engines:
+            raise field_error("streams", f"a stream an engine makes {engines} streams here", f"{engines}; slots are apart")
+        if pipeline.stream_kind == "null":
+            raise field_error("stream_kind", "the null stream is one, not one an engine", "non_blocking, blocking")
+    elif slots is not None and slots < streams:
+        message = f"{slots} slots leave some of {streams} streams without work"
+        raise field_error("slots", message, "as many as streams or more")
+    if pipeline.null_stream_work and pipeline.stream_kind == "null":
+        raise field_error("null_stream_work", "all work is on the null stream already", "false, or other streams")
+
+
+def _check_memory(pipeline: Pipeline) -> None:
+    kind = kind_of(pipeline.buffer)
+    check_copied(pipeline.buffer)
+    check_pages(pipeline.buffer if pipeline.staging == "direct" else ORDINARY, pipeline.pages)
+    # Pinned is what the field says where nobody wrote it, so that an axis of stagings can do without an axis of buffers.
+    default = type(pipeline).model_fields["buffer"].default
+    if pipeline.staging == "register" and not kind.registers and pipeline.buffer != default:
+        message = f"the data are pageable and registered where they lie, so no {pipeline.buffer} memory takes part"
+        raise field_error("buffer", message, "registered")
+    if pipeline.staging_threads > 1 and pipeline.staging != "copy" and pipeline.allocate != "per_chunk":
+        message = f"the host copies nothing that {counted(pipeline.staging_threads, 'thread')} could share"
+        raise field_error("staging_threads", message, "1, or staging: copy")
+
+
+def _check_directions(pipeline: Pipeline) -> None:
+    if pipeline.direction != "round_trip":
+        if pipeline.allocate == "per_chunk":
+            raise field_error("allocate", "in one direction the whole array stays on the device", "once")
+        if pipeline.output_ratio != 1:
+            raise field_error("output_ratio", "only a round trip has an output beside its input", "1")
+    if pipeline.output_ratio > 1 and pipeline.allocate == "per_chunk":
+        message = "a fresh device buffer holds nothing that could make the output larger than the input"
+        raise field_error("output_ratio", message, "at most 1, or allocate: once")

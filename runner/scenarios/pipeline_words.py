@@ -1,0 +1,59 @@
+"""What a pipeline does, in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from runner.units import counted
+
+if TYPE_CHECKING:
+    from runner.scenarios.pipeline import Pipeline
+
+
+def describe_pipeline(pipeline: Pipeline) -> str:
+    """Say in one sentence what one sample does, every size in bytes."""
+    where = {"round_trip": "to the device and back", "upload": "to the device", "download": "from the device"}
+    chunks = f"in {counted(pipeline.chunks(), 'chunk')} of {pipeline.chunk:,} bytes"
+    return (
+        f"take {pipeline.total:,} bytes {where[pipeline.direction]} {chunks} {_ring(pipeline)}, {_work(pipeline)}; "
+        f"{_data(pipeline)}{_allocation(pipeline)}"
+    )
+
+
+def _ring(pipeline: Pipeline) -> str:
+    if pipeline.schedule == "serialized":
+        return "one after another" + _streams(pipeline)
+    slots, chunks = pipeline.ring_slots(), pipeline.chunks()
+    idle = f" ({counted(slots - chunks, 'slot')} stay idle)" if slots > chunks else ""
+    engines = ", a stream an engine" if pipeline.layout == "per_engine" else ""
+    return f"on a ring of {counted(slots, 'slot')} and {counted(pipeline.streams, 'stream')}{idle}{engines}{_streams(pipeline)}"
+
+
+def _streams(pipeline: Pipeline) -> str:
+    kinds = {"non_blocking": "", "blocking": ", which wait for the null stream", "null": ", all of it the null stream"}
+    work = ", with a tiny kernel on the null stream between chunks" if pipeline.null_stream_work else ""
+    return kinds[pipeline.stream_kind] + work
+
+
+def _work(pipeline: Pipeline) -> str:
+    compute = pipeline.compute
+    if compute.passes is None:
+        return f"computing on each chunk for {compute.ratio:g} times as long as its copies take"
+    ratio = "" if pipeline.output_ratio == 1 else f", with {float(pipeline.output_of(pipeline.total)):,.0f} bytes of output"
+    return f"adding {compute.passes} to each word{ratio}"
+
+
+def _data(pipeline: Pipeline) -> str:
+    pages = " with huge pages" if pipeline.pages == "huge" else ""
+    threads = f" of {pipeline.staging_threads} threads" if pipeline.staging_threads > 1 else ""
+    match pipeline.staging:
+        case "copy":
+            return f"the data are pageable{pages} and staged by host copies{threads} through {pipeline.buffer} memory"
+        case "register":
+            return f"the data are pageable{pages} and page-locked where they lie, inside the timing"
+        case "direct":
+            return f"the data are in {pipeline.buffer} memory{pages}"
+
+
+def _allocation(pipeline: Pipeline) -> str:
+    return ", allocating a device buffer and a landing buffer for each chunk" if pipeline.allocate == "per_chunk" else ""

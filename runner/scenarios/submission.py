@@ -1,0 +1,112 @@
+"""`kind: submission` asks what one call costs: many small operations in one stream, one after another."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from runner.device.contract import Trace
+from runner.memory import BufferKind
+from runner.pattern import WORD
+from runner.plan import Copy, Drain, Launch, Operation, Plan, Record
+from runner.scenarios.base import Cell, Scenario, Size, cpu_ms, event_ms, field_error, host_ms, timed
+from runner.scenarios.builder import PlanWriter, check_copied, chunks_of
+
+MOST_CALLS = 100_000
+
+
+class Submission(Scenario):
+    """`count` calls of one operation in one stream; each copy has a range of its own, so that every one is verified."""
+
+    kind: Literal["submission"] = Field(description="Many calls of one operation in one stream.")
+    operation: Literal["copy", "launch", "record"] = Field(
+        description="Async copies to the device, launches of the increment kernel, or records of an event."
+    )
+    size: Size = Field(
+        4096, description="Bytes of each copy, or those that each kernel touches.", json_schema_extra={"unit": "bytes"}
+    )
+    count: int = Field(1000, ge=1, le=MOST_CALLS, description="Calls of one sample.")
+    buffer: BufferKind = Field("pinned", description="The kind of the host buffer of copies; the others have none.")
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        check_copied(self.buffer)
+        if self.operation == "launch" and self.size % WORD:
+            raise field_error("size", f"{self.size:,} bytes are no multiple of the kernel's word, {WORD} bytes")
+        return self
+
+    def columns(self) -> dict[str, Cell]:
+        """Return the fields as cells; what has no host buffer names none."""
+        return super().columns() | {"buffer": self.buffer if self.operation == "copy" else None}
+
+    def payload_bytes(self) -> int:
+        """Return the bytes of all copies; other operations carry none."""
+        return self.size * self.count if self.operation == "copy" else 0
+
+    def ways(self) -> int:
+        """Return 1 for copies, 0 where nothing crosses the link."""
+        return 1 if self.operation == "copy" else 0
+
+    def async_calls(self) -> int:
+        """Return 0: small calls are bound by their own cost, which says nothing of how asynchronous they are."""
+        return 0
+
+    def describe(self) -> str:
+        """Say in one sentence what one sample does."""
+        what = {
+            "copy": f"copy {self.size:,} bytes from {self.buffer} memory to the device",
+            "launch": f"launch a kernel over {self.size:,} bytes",
+            "record": "record an event",
+        }
+        return f"{what[self.operation]} {self.count:,} times in one stream"
+
+    def plan(self) -> Plan:
+        """Write the calls between two marks and two timed events, and the wait."""
+        writer = PlanWriter()
+        stream = writer.stream("stream")
+        calls = self._calls(writer, stream)
+        writer.mark("begin", cpu=True)
+        writer.record(stream, "start", timed=True)
+        writer.mark("call_begin")
+        writer.lane.extend(calls)
+        writer.mark("call_end")
+        writer.record(stream, "stop", timed=True)
+        writer.lane.append(Drain(stream))
+        writer.mark("end", cpu=True)
+        return writer.plan()
+
+    def figures(self, plan: Plan, trace: Trace) -> dict[str, float]:
+        """Return `call_us` of one call, wall, event and processor time, and of copies `submission_share`.
+
+        That is the time of all calls over the device's time around all copies: near 1 where the calls, not the data, take the
+        time.
+        """
+        held = host_ms(plan, trace, "call_begin", "call_end")
+        event = event_ms(plan, trace, "start", "stop")
+        share = held / event if held is not None and event and self.operation == "copy" else None
+        return timed(
+            {
+                "wall_ms": host_ms(plan, trace, "begin", "end"),
+                "event_ms": event,
+                "call_us": None if held is None else held * 1e3 / self.count,
+                "cpu_ms": cpu_ms(plan, trace, "begin", "end"),
+                "submission_share": share,
+            }
+        )
+
+    def _calls(self, writer: PlanWriter, stream: int) -> list[Operation]:
+        """Add what the calls work on and return them."""
+        if self.operation == "record":
+            return [Record(stream, writer.event(f"event {index}")) for index in range(self.count)]
+        if self.operation == "launch":
+            touched = writer.device_buffer("device", self.size)
+            writer.data(touched)
+            writer.expect(touched, self.size, added=self.count)
+            return [Launch(stream, touched, 0, self.size)] * self.count
+        total = self.size * self.count
+        host, device = writer.buffer("host", self.buffer, total), writer.device_buffer("device", total)
+        writer.data(host)
+        writer.poison(device)
+        writer.expect(device, total)
+        return [Copy(stream, "h2d", device, offset, host, offset, size) for offset, size in chunks_of(total, self.size)]
