@@ -86,8 +86,8 @@ TIMES: Final = {
     "touch_ms": ("ms", "Writing every word of the memory for the first time, by one thread."),
     "access_ms": (
         "ms",
-        "The passes over the memory alone: of a kernel by CUDA events, else by the host's clock. A pass touches each byte once; an"
-        " increment reads and writes it, and its rate counts it once.",
+        "The passes over the memory alone: of a kernel by CUDA events, else by the host's clock. A pass touches each byte "
+        "once; an increment reads and writes it, and its rate counts it once.",
     ),
     "free_ms": ("ms", "How long freeing the memory held the host."),
     "faulted": ("", "1 where the device ended the case with an error, which the reason names; 0 where it allowed the access."),

@@ -162,7 +162,7 @@ def _rates(result: CaseResult, spreads: Mapping[str, Spread], run: RunInfo) -> d
 
 
 def _gb_per_s(size: int, ms: float | None) -> float | None:
-    return size / ms / 1e6 if ms is not None and ms > 0 else None
+    return size / ms / 1e6 if size and ms is not None and ms > 0 else None
 
 
 def _speedups(baseline: str | None, results: Sequence[CaseResult], walls: Sequence[Spread]) -> list[dict[str, Cell]]:

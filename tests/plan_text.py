@@ -2,7 +2,27 @@
 
 from __future__ import annotations
 
-from runner.plan import Alloc, Copy, Drain, Free, HostCopy, HostWait, Launch, Mark, Operation, Plan, Record, StreamWait
+from runner.plan import (
+    Alloc,
+    Busy,
+    Copy,
+    Drain,
+    Free,
+    HostAccess,
+    HostCopy,
+    HostWait,
+    KernelAccess,
+    KernelCopy,
+    Launch,
+    Mark,
+    Operation,
+    Plan,
+    Prefetch,
+    Record,
+    Register,
+    StreamWait,
+    Unregister,
+)
 
 
 def lane_text(plan: Plan, lane: int = 0) -> list[str]:
@@ -17,8 +37,20 @@ def _line(plan: Plan, operation: Operation) -> str:
         case Copy(stream, direction, dst, dst_offset, src, src_offset, size, blocking):
             call = f"{direction}{' blocking' if blocking else ''}"
             return f"s{stream}: {call} {part(dst, dst_offset, size)} <- {part(src, src_offset, size)}"
-        case HostCopy(dst, dst_offset, src, src_offset, size, _):
-            return f"host: {part(dst, dst_offset, size)} <- {part(src, src_offset, size)}"
+        case HostCopy(dst, dst_offset, src, src_offset, size, threads):
+            by = f" by {threads} threads" if threads > 1 else ""
+            return f"host: {part(dst, dst_offset, size)} <- {part(src, src_offset, size)}{by}"
+        case KernelCopy(stream, dst, dst_offset, src, src_offset, size):
+            return f"s{stream}: kernel {part(dst, dst_offset, size)} <- {part(src, src_offset, size)}"
+        case KernelAccess(stream, buffer, offset, size, access, _):
+            return f"s{stream}: kernel {access} {part(buffer, offset, size)}"
+        case HostAccess(buffer, offset, size, access, threads, _):
+            by = f" by {threads} threads" if threads > 1 else ""
+            return f"host: {access} {part(buffer, offset, size)}{by}"
+        case Prefetch(stream, buffer, offset, size, to):
+            return f"s{stream}: prefetch {part(buffer, offset, size)} to the {to}"
+        case Busy(stream, duration_ns):
+            return f"s{stream}: busy for {duration_ns:,} ns"
         case Launch(stream, buffer, offset, size, passes):
             return f"s{stream}: add {passes} to {part(buffer, offset, size)}"
         case Record(stream, event):
@@ -29,10 +61,14 @@ def _line(plan: Plan, operation: Operation) -> str:
             return f"host: wait for {plan.events[event].name}"
         case Drain(stream):
             return f"host: drain s{stream}"
-        case Mark(mark):
-            return f"mark {plan.marks[mark]}"
+        case Mark(mark, cpu):
+            return f"mark {plan.marks[mark]}{' with cpu' if cpu else ''}"
         case Alloc(buffer):
             return f"alloc {plan.buffers[buffer].name}"
         case Free(buffer):
             return f"free {plan.buffers[buffer].name}"
+        case Register(buffer):
+            return f"register {plan.buffers[buffer].name}"
+        case Unregister(buffer):
+            return f"unregister {plan.buffers[buffer].name}"
     raise AssertionError(operation)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from runner.device.contract import Trace
 from runner.errors import CaseFailed
@@ -20,6 +20,11 @@ from runner.scenarios.pipeline_words import describe_pipeline
 
 LARGEST_PASSES = 10_000
 LARGEST_RATIO = 100.0
+
+
+def _null_stream(value: object) -> object:
+    """Take YAML's null for the name of the null stream, which is what a file that says `null` means."""
+    return "null" if value is None else value
 
 
 class Compute(StrictModel):
@@ -92,7 +97,7 @@ class Pipeline(Scenario):
     output_ratio: float = Field(
         1.0, gt=0, le=16, allow_inf_nan=False, description="Bytes of the output as a multiple of those of the input."
     )
-    stream_kind: StreamKind = Field(
+    stream_kind: Annotated[StreamKind, BeforeValidator(_null_stream)] = Field(
         "non_blocking",
         description="Blocking streams wait for the null stream, and it for them; null: all work goes to the null stream itself.",
     )

@@ -81,6 +81,9 @@ class Transfer(Scenario):
         if self.migration and not kind.migrates:
             allowed = ", ".join(row.name for row in KINDS.values() if row.migrates)
             raise field_error("migration", f"{self.buffer} memory does not migrate, it is copied", f"only with buffer: {allowed}")
+        if self.moves_by() == "fault" and self.direction == "bidirectional":
+            message = f"the host may not touch {self.buffer} memory while the device works"
+            raise field_error("direction", message, "h2d, d2h, or migration: prefetch")
         if self.mover == "kernel" and kind.migrates:
             raise field_error("mover", f"{self.buffer} memory migrates; migration: fault lets a kernel touch it", "engine")
         if self.mover == "kernel" and not kind.kernel_access:
@@ -105,7 +108,7 @@ class Transfer(Scenario):
 
     def async_calls(self) -> int:
         """Return the copies of all directions; none for plain calls, nor where the host itself touches what shall move."""
-        touched = self.moves_by() == "fault" and "d2h" in self.directions()
+        touched = self.moves_by() == "fault" and self.direction == "d2h"
         return self.copies() * self.ways() if self.call == "async" and not touched else 0
 
     def directions(self) -> tuple[Direction, ...]:
