@@ -92,8 +92,8 @@ def test_a_run_tells_what_was_pinned(tmp_path: Path) -> None:
     outcome = run(tmp_path, "  press: {kind: pressure, fraction: [0.05, 0.1], size: 1MiB}\n")
     table = read_results(outcome.folder).summary
     assert table["status"].tolist() == ["ok", "ok"]
-    small, large = table["median_pinned_bytes"]
-    assert large == pytest.approx(2 * small, abs=2 * 4096)
+    # The profile's host of 16 GiB, in whole pages: a simulated row is no matter of the machine that it was computed on.
+    assert table["median_pinned_bytes"].tolist() == [16 * GIB // 20 // 4096 * 4096, 16 * GIB // 10 // 4096 * 4096]
     assert (table["median_pin_ms"] > 0).all()
     # The simulated host has no memory to run short of.
     assert table["median_copy_slowdown"].tolist() == [1, 1]

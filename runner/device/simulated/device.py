@@ -22,7 +22,7 @@ class SimulatedDevice:
         self.lost = False
 
     def facts(self) -> DeviceFacts:
-        """Return the profile's name, memory and engines; all of the memory is free between sessions."""
+        """Return the profile's name, memory, host and engines; all of the memory is free between sessions."""
         profile = self.profile
         return DeviceFacts(
             name=f"simulated:{profile.name}",
@@ -36,6 +36,7 @@ class SimulatedDevice:
                 "profile_source": profile.source,
                 "link_gb_per_s": profile.link_gb_per_s,
             },
+            host_bytes=profile.host.memory_bytes.value,
         )
 
     def open(self, plan: Plan) -> SimulatedSession:

@@ -173,6 +173,7 @@ class Host(BaseModel):
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
+    memory_bytes: Value = Field(description="Memory of the host that a case's buffers may take.")
     copy_gb_per_s: RateTable = Field(description="Total rate of all host copies under way, by their number of threads.")
     page_bytes: Value = Field(description="Bytes of a page.")
     first_touch_ns: Value = Field(description="Time of the first touch of one page, by one thread.")
