@@ -9,25 +9,35 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection
 
-from runner.device.simulated.contents import Contents, Pieces, added_to
+from runner.device.simulated.contents import Contents, Pieces, added_to, expected
 from runner.memory import kind_of
 from runner.plan import (
     Alloc,
+    Busy,
     Copy,
     Drain,
     Fill,
     Free,
+    HostAccess,
     HostCopy,
     HostWait,
+    KernelAccess,
+    KernelCopy,
     Launch,
     Mark,
     Operation,
     Plan,
+    Prefetch,
     Record,
+    Register,
     StreamWait,
+    Unregister,
 )
 
-Queued = tuple[Operation, Pieces | None]
+Moving = Copy | HostCopy | KernelCopy
+Accessing = Launch | KernelAccess | HostAccess
+Issued = Copy | KernelCopy | Launch | KernelAccess | Busy | Prefetch | Record | StreamWait
+Queued = tuple[Issued, Pieces | None]
 
 
 class LazyPlayer:
@@ -43,39 +53,44 @@ class LazyPlayer:
         self.queues: list[deque[Queued]] = [deque() for _ in plan.streams]
         self.recorded_in: dict[int, int] = {}
         self.happened: set[int] = set()
+        self.registered: set[int] = set()
 
     def wrong_bytes(self) -> int:
         """Play once and count the bytes that are not as expected; what nobody waited for never happens."""
         for operation in (*self.plan.setup, *self.plan.prepare, *self.plan.lanes[0]):
             self._do(operation)
         found = (
-            self.contents[expect.buffer].differences(
-                expect.offset, expect.size, (expect.salt, 0, expect.source_offset - expect.offset, expect.added)
-            )
+            self.contents[expect.buffer].differences(expect.offset, expect.size, expected(expect, 0))
             for expect in self.plan.expects
         )
         return sum(difference[1] for difference in found if difference is not None)
 
     def _do(self, operation: Operation) -> None:
         match operation:
-            case Alloc(buffer=buffer):
+            case Alloc(buffer=buffer) | Free(buffer=buffer):
                 self.contents[buffer] = Contents(self.plan.buffers[buffer].size)
             case Fill(buffer=buffer, offset=offset, size=size, salt=salt):
                 self.contents[buffer].fill(offset, size, salt, 0)
             case HostCopy():
                 self._move(operation, None)
-            case Copy() | Launch() | Record() | StreamWait():
+            case HostAccess():
+                self._access(operation)
+            case Copy() | KernelCopy() | Launch() | KernelAccess() | Busy() | Prefetch() | Record() | StreamWait():
                 self._issue(operation)
+            case Register(buffer=buffer):
+                self.registered.add(buffer)
+            case Unregister(buffer=buffer):
+                self.registered.remove(buffer)
             case HostWait(event=event):
                 self._until(event)
             case Drain(stream=stream):
                 self._run(stream)
-            case Free() | Mark():
+            case Mark():
                 pass
             case _:
                 raise AssertionError(operation)
 
-    def _issue(self, operation: Copy | Launch | Record | StreamWait) -> None:
+    def _issue(self, operation: Issued) -> None:
         stream = operation.stream
         staged = None
         if isinstance(operation, Record):
@@ -88,7 +103,7 @@ class LazyPlayer:
             self._run(stream)
 
     def _pageable(self, buffer: int) -> bool:
-        return not kind_of(self.plan.buffers[buffer].memory).asynchronous
+        return not (buffer in self.registered or kind_of(self.plan.buffers[buffer].memory).asynchronous)
 
     def _until(self, event: int) -> None:
         if event in self.recorded_in and event not in self.happened:
@@ -103,16 +118,21 @@ class LazyPlayer:
                 self.happened.add(operation.event)
             elif isinstance(operation, StreamWait):
                 self._until(operation.event)
-            else:
-                assert isinstance(operation, (Copy, Launch))
+            elif isinstance(operation, (Copy, KernelCopy)):
                 self._move(operation, staged)
+            elif isinstance(operation, (Launch, KernelAccess)):
+                self._access(operation)
 
-    def _move(self, operation: Copy | HostCopy | Launch, staged: Pieces | None) -> None:
-        if isinstance(operation, Launch):
-            contents = self.contents[operation.buffer]
-            pieces = contents.read(operation.offset, operation.size)
-            pieces = added_to(pieces, operation.offset, operation.size, operation.passes)
-            contents.write(operation.offset, operation.size, pieces, operation.offset)
-            return
+    def _move(self, operation: Moving, staged: Pieces | None) -> None:
         pieces = staged or self.contents[operation.src].read(operation.src_offset, operation.size)
         self.contents[operation.dst].write(operation.dst_offset, operation.size, pieces, operation.src_offset)
+
+    def _access(self, operation: Accessing) -> None:
+        contents, offset, size = self.contents[operation.buffer], operation.offset, operation.size
+        access = "increment" if isinstance(operation, Launch) else operation.access
+        if access == "write":
+            assert not isinstance(operation, Launch)
+            contents.fill(offset, size, operation.salt, 0)
+        elif access == "increment":
+            passes = operation.passes if isinstance(operation, Launch) else 1
+            contents.write(offset, size, added_to(contents.read(offset, size), offset, size, passes), offset)

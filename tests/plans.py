@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from runner.memory import DEVICE
+from runner.pattern import FLAT
 from runner.plan import (
+    Access,
     Alloc,
     Barrier,
     Buffer,
@@ -17,12 +19,16 @@ from runner.plan import (
     Expect,
     Fill,
     Free,
+    HostAccess,
     HostCopy,
     HostWait,
+    KernelAccess,
+    KernelCopy,
     Launch,
     Mark,
     Operation,
     Plan,
+    Prefetch,
     Record,
     Stream,
     StreamWait,
@@ -32,6 +38,8 @@ DATA = 1
 """Salt of the data that a Plan moves."""
 POISON = 2
 """Salt of what stands in a destination before."""
+WRITTEN = FLAT + 1
+"""Salt of what an access in place writes."""
 
 
 def plan_of(
@@ -46,14 +54,19 @@ def plan_of(
     gates: int = 0,
     expects: Sequence[Expect] = (),
     races_wanted: Sequence[int] = (),
+    faults_wanted: Sequence[int] = (),
+    prefetched: Sequence[int] = (),
 ) -> Plan:
-    """Make a Plan whose setup allocates all buffers but those `in_lanes`; marks are named by their numbers."""
+    """Make a Plan whose setup allocates all buffers but those `in_lanes`; marks are named by their numbers.
+
+    The pages of `prefetched` buffers lie on the device when the lanes begin.
+    """
     marks = sum(isinstance(operation, Mark) for lane in lanes for operation in lane)
     fills = [Fill(index, 0, buffers[index].size, salt) for salt, where in ((DATA, data), (POISON, poison)) for index in where]
     return Plan(
         buffers=tuple(buffers),
         setup=tuple(Alloc(index) for index in range(len(buffers)) if index not in in_lanes),
-        prepare=tuple(fills),
+        prepare=(*fills, *(Prefetch(0, index, 0, buffers[index].size, "device") for index in prefetched)),
         lanes=tuple(tuple(lane) for lane in lanes),
         streams=tuple(Stream(f"s{n}") for n in range(streams)) if isinstance(streams, int) else tuple(streams),
         events=tuple(Event(f"e{n}") for n in range(events)) if isinstance(events, int) else tuple(events),
@@ -61,6 +74,7 @@ def plan_of(
         marks=tuple(f"m{n}" for n in range(marks)),
         expects=tuple(expects),
         races_wanted=frozenset(races_wanted),
+        faults_wanted=frozenset(faults_wanted),
     )
 
 
@@ -217,3 +231,45 @@ def indices_of(plan: Plan, *kinds: type, lane: int = 0) -> list[int]:
 def alloc_and_free(buffer: int) -> tuple[Operation, ...]:
     """Return the two operations that take and give back a buffer."""
     return Alloc(buffer), Free(buffer)
+
+
+def in_place(size: int, memory: str = "mapped", *, by: str = "kernel", threads: int = 1) -> Plan:
+    """Buffer 0 is written, incremented twice and read where it lies, half of it; buffer 1 holds what a copy brings then.
+
+    `by` is `kernel`, or `cpu` by so many `threads`. The other half keeps its data.
+    """
+    half = size // 8 * 4
+    buffers = [Buffer("host", memory, size), Buffer("device", DEVICE, size)]
+    steps: list[Access] = ["write", "increment", "increment", "read"]
+    kernels = [KernelAccess(0, 0, 0, half, access, WRITTEN) for access in steps]
+    host = [HostAccess(0, 0, half, access, threads, WRITTEN) for access in steps]
+    lane = [Mark(0), *(kernels if by == "kernel" else host), Copy(0, "h2d", 1, 0, 0, 0, size), Drain(0), Mark(1)]
+    expects = [Expect(buffer, 0, half, WRITTEN, 0, 2) for buffer in (0, 1)]
+    expects += [Expect(buffer, half, size - half, DATA, half) for buffer in (0, 1)]
+    return plan_of(buffers, [lane], data=[0], poison=[1], expects=expects)
+
+
+def kernel_copies(size: int, memory: str = "pinned") -> Plan:
+    """Up, plus one, and down by kernels alone, half of it from and to the middle of the buffers."""
+    half = size // 8 * 4
+    buffers = [Buffer("in", memory, size), Buffer("out", memory, size), Buffer("device", DEVICE, size)]
+    lane = [Mark(0), KernelCopy(0, 2, 0, 0, half, half), Launch(0, 2, 0, half), KernelCopy(0, 1, half, 2, 0, half)]
+    lane += [Drain(0), Mark(1)]
+    expects = [Expect(1, half, half, DATA, half, 1), Expect(1, 0, half, POISON, 0)]
+    return plan_of(buffers, [lane], data=[0], poison=[1, 2], expects=expects)
+
+
+def migrations(size: int, *, prefetch: bool) -> Plan:
+    """Managed data that a kernel increments on the device and the processor on the host, twice each in turn.
+
+    Pages move by Prefetch, or by being touched. Mark 2n stands before the kernel's turn n, mark 2n + 1 before the processor's.
+    """
+    lane: list[Operation] = []
+    for turn in range(2):
+        lane.append(Mark(2 * turn))
+        lane += [Prefetch(0, 0, 0, size, "device")] if prefetch else []
+        lane += [KernelAccess(0, 0, 0, size, "increment"), Drain(0), Mark(2 * turn + 1)]
+        lane += [Prefetch(0, 0, 0, size, "host"), Drain(0)] if prefetch else []
+        lane.append(HostAccess(0, 0, size, "increment"))
+    lane.append(Mark(4))
+    return plan_of([Buffer("managed", "managed", size)], [lane], data=[0], expects=[Expect(0, 0, size, DATA, 0, 4)])

@@ -75,6 +75,11 @@ def refuse(plan: Plan, *words: str) -> None:
         plans.serialized(3, 4096),
         plans.per_engine(9, 4096, 3),
         plans.two_lanes(4096),
+        plans.in_place(4096),
+        plans.in_place(4096, by="cpu", threads=3),
+        plans.kernel_copies(4096),
+        plans.migrations(4096, prefetch=False),
+        plans.migrations(4096, prefetch=True),
     ],
 )
 def test_sound_plans_pass(plan: Plan) -> None:
@@ -255,6 +260,7 @@ def some_lazy_player_sees(plan: Plan) -> bool:
         plans.per_engine(8, 4096, 1),
         plans.per_engine(8, 4096, 3),
         plans.direct(6, 4096, 3),
+        plans.kernel_copies(4096),
     ],
 )
 def test_every_missing_wait_is_refused_and_shows_in_the_data_of_a_lazy_device(plan: Plan) -> None:
@@ -348,7 +354,11 @@ def test_a_wanted_fault_must_exist() -> None:
 
 def test_freeing_a_buffer_in_flight_is_a_race_that_can_be_wanted() -> None:
     hasty = [Alloc(HOST), HostCopy(HOST, 0, OTHER, 0, 64), Busy(0, 5), UP, Free(HOST), Drain(0)]
-    check_plan(small(hasty, in_lanes=[HOST], races_wanted=[HOST]))
+    wanted = small(
+        hasty, gates=0, data=[OTHER], in_lanes=[HOST], races_wanted=[HOST], expects=[Expect(ON_DEVICE, 0, 64, DATA, 0)]
+    )
+    check_plan(wanted)
+    assert LazyPlayer(wanted).wrong_bytes() == 64
     refuse(small(hasty, in_lanes=[HOST]), "race on buffer 'host'", "Free")
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runner import pattern
-from runner.device.simulated.contents import UNTOUCHED, Contents, added_to, in_words
+from runner.device.simulated.contents import UNTOUCHED, Contents, added_to, expected, in_words
+from runner.pattern import FLAT
+from runner.plan import Expect
 
 SIZE = 64
 Step = tuple[str, int, int, int, int]
@@ -24,7 +27,7 @@ class Bytes:
         self.data = np.zeros(SIZE, np.uint8)
 
     def fill(self, offset: int, size: int, salt: int) -> None:
-        pattern.fill(self.data[offset : offset + size], offset, pattern.offset_of(salt, 0))
+        pattern.fill(self.data[offset : offset + size], offset, pattern.offset_of(salt, 0), pattern.step_of(salt))
 
     def add(self, offset: int, size: int, passes: int) -> None:
         words = self.data[offset : offset + size].view(np.uint32)
@@ -34,7 +37,7 @@ class Bytes:
 def expected_bytes(offset: int, size: int, salt: int, shift: int, added: int) -> np.ndarray:
     """The bytes of places `offset` … that a tag stands for."""
     whole = np.zeros(4 * SIZE, np.uint8)
-    pattern.fill(whole, 0, (pattern.offset_of(salt, 0) + added) & 0xFFFFFFFF)
+    pattern.fill(whole, 0, (pattern.offset_of(salt, 0) + added) & 0xFFFFFFFF, pattern.step_of(salt))
     return whole[offset + shift : offset + shift + size]
 
 
@@ -49,8 +52,9 @@ def test_symbols_follow_bytes(steps: list[Step]) -> None:
         here, there = extra % 2, 1 - extra % 2
         size = min(wanted, SIZE - at, SIZE - source_at)
         if what == "fill":
-            symbols[here].fill(at, size, extra, 0)
-            real[here].fill(at, size, extra)
+            salt = FLAT + extra if extra > 1 else extra
+            symbols[here].fill(at, size, salt, 0)
+            real[here].fill(at, size, salt)
         elif what == "copy":
             symbols[here].write(at, size, symbols[there].read(source_at, size), source_at)
             real[here].data[at : at + size] = real[there].data[source_at : source_at + size]
@@ -104,3 +108,21 @@ def test_copying_untouched_memory_touches_its_destination() -> None:
 def test_a_tag_reads_as_words() -> None:
     assert in_words((1, 2, -8, 3)) == "pattern 1 of sample 2, moved by 8 bytes, plus 3"
     assert in_words(UNTOUCHED) == "memory never written"
+
+
+@pytest.mark.parametrize(("shift", "same"), [(0, True), (4, True), (40, True), (3, False)])
+def test_the_place_of_a_flat_pattern_matters_only_inside_a_word(shift: int, same: bool) -> None:
+    source, destination = Contents(SIZE), Contents(SIZE)
+    source.fill(0, SIZE, FLAT, 5)
+    destination.write(0, 16, source.read(shift, 16), shift)
+    for source_offset in (0, 8, 1_000_000):
+        tag = expected(Expect(1, 0, 16, FLAT, source_offset), 5)
+        assert (destination.differences(0, 16, tag) is None) is same
+
+
+def test_touching_keeps_what_is_there() -> None:
+    contents = Contents(100)
+    contents.fill(10, 20, 1, 0)
+    contents.touch()
+    assert contents.untouched(0, 100) == 0
+    assert contents.differences(10, 20, (1, 0, 0, 0)) is None
