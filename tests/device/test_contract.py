@@ -11,17 +11,23 @@ from itertools import pairwise
 import pytest
 
 from runner.device.contract import Device, Mismatch, Trace
-from runner.errors import CaseFailed
+from runner.errors import CaseFailed, CaseUnsupported
 from runner.memory import DEVICE, KINDS
 from runner.plan import (
+    Alloc,
     Buffer,
+    Busy,
     Copy,
     Drain,
     Event,
     Expect,
+    Free,
     Gate,
+    HostAccess,
     HostCopy,
     HostWait,
+    KernelAccess,
+    KernelCopy,
     Launch,
     Mark,
     Plan,
@@ -34,7 +40,7 @@ from runner.plan import (
 )
 from runner.plan_check import check_plan
 from tests import plans
-from tests.plans import DATA, changed, indices_of, plan_of, without
+from tests.plans import DATA, POISON, WRITTEN, changed, indices_of, plan_of, without
 
 KIND_NAMES = tuple(KINDS)
 
@@ -182,6 +188,143 @@ def test_registered_memory_is_copied_exactly(device: Device) -> None:
     buffers = [Buffer("host", "pageable", size), Buffer("device", DEVICE, size)]
     lane = [Register(0), Copy(0, "h2d", 1, 0, 0, 0, size), Drain(0), Unregister(0)]
     in_and_out(device, plan_of(buffers, [lane], data=[0], poison=[1], expects=[Expect(1, 0, size, DATA, 0)]))
+
+
+KERNEL_KINDS = tuple(name for name, kind in KINDS.items() if kind.kernel_access)
+MIGRATING = tuple(name for name, kind in KINDS.items() if kind.migrates)
+SIZES_IN_PLACE = [8, 4_100, 65_543, 3 * 2**20 + 4]
+"""Whole words are used in place, but the buffers may end anywhere."""
+
+
+@pytest.mark.parametrize("size", SIZES_IN_PLACE)
+@pytest.mark.parametrize("memory", [*KERNEL_KINDS, DEVICE])
+def test_kernels_use_memory_in_place(device: Device, memory: str, size: int) -> None:
+    plan = plans.in_place(size, "mapped" if memory == DEVICE else memory)
+    if memory == DEVICE:
+        buffers = [Buffer("it", DEVICE, size), Buffer("out", "pinned", size)]
+        back = Copy(0, "d2h", 1, 0, 0, 0, size)
+        lane = tuple(back if isinstance(operation, Copy) else operation for operation in plan.lanes[0])
+        plan = replace(plan, buffers=tuple(buffers), lanes=(lane,))
+    in_and_out(device, plan)
+
+
+@pytest.mark.parametrize("size", SIZES_IN_PLACE)
+@pytest.mark.parametrize("memory", KIND_NAMES)
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_processor_uses_memory_in_place(device: Device, memory: str, size: int, threads: int) -> None:
+    in_and_out(device, plans.in_place(size, memory, by="cpu", threads=threads))
+
+
+@pytest.mark.parametrize("size", SIZES_IN_PLACE)
+@pytest.mark.parametrize("memory", KERNEL_KINDS)
+def test_kernels_copy_exactly(device: Device, memory: str, size: int) -> None:
+    in_and_out(device, plans.kernel_copies(size, memory))
+
+
+def test_a_kernel_copies_from_and_to_any_word(device: Device) -> None:
+    size = 64 * 1024
+    buffers = [Buffer("in", "pinned", size), Buffer("out", "pinned", size), Buffer("device", DEVICE, size)]
+    expects, lane = [], []
+    for number in range(4):
+        at = number * 8192
+        source, middle, length = at + 4 * number, at + 4 * (3 - number), 4096 + 4 * number
+        lane += [KernelCopy(0, 2, middle, 0, source, length), KernelCopy(0, 1, at, 2, middle, length)]
+        expects += [Expect(1, at, length, DATA, source), Expect(1, at + length, 64, POISON, at + length)]
+    in_and_out(device, plan_of(buffers, [[*lane, Drain(0)]], data=[0], poison=[1, 2], expects=expects))
+
+
+def test_a_kernel_uses_registered_memory(device: Device) -> None:
+    size = 1024 * 1024
+    lane = [Register(0), KernelAccess(0, 0, 0, size, "increment"), Launch(0, 0, 0, size // 2, 2), Drain(0), Unregister(0)]
+    expects = [Expect(0, 0, size // 2, DATA, 0, 3), Expect(0, size // 2, size // 2, DATA, size // 2, 1)]
+    in_and_out(device, plan_of([Buffer("host", "pageable", size)], [lane], data=[0], expects=expects))
+
+
+def test_an_increment_too_many_in_place_is_noticed(device: Device) -> None:
+    for by in ("kernel", "cpu"):
+        plan = plans.in_place(4096, by=by)
+        _, wrong = play(device, without(plan, 2))
+        assert [(found.buffer, found.offset) for found in wrong] == [("host", 0), ("device", 0)]
+        assert all(found.wrong_bytes >= 512 for found in wrong)
+
+
+@pytest.mark.parametrize("shift", [0, 4, 1028])
+def test_what_is_written_in_place_is_flat(device: Device, shift: int) -> None:
+    size = 64 * 1024
+    buffers = [Buffer("host", "pinned", size), Buffer("device", DEVICE, size)]
+    lane = [HostAccess(0, 0, size, "write", 2, WRITTEN), Copy(0, "h2d", 1, 0, 0, shift, size - shift)]
+    lane += [KernelAccess(0, 1, 0, 4096, "write", WRITTEN + 1), Drain(0)]
+    expects = [Expect(1, 4096, size - shift - 4096, WRITTEN, 12), Expect(1, 0, 4096, WRITTEN + 1, 0)]
+    in_and_out(device, plan_of(buffers, [lane], poison=[0, 1], expects=expects))
+
+
+@pytest.mark.parametrize("size", [4_100, 2**20, 5 * 2**20 + 12])
+@pytest.mark.parametrize("prefetch", [False, True])
+def test_migrating_data_stay_right_wherever_they_go(device: Device, size: int, prefetch: bool) -> None:
+    plan = plans.migrations(size, prefetch=prefetch)
+    check_plan(plan)
+    session = device.open(plan)
+    try:
+        for sample in range(3):
+            session.play(sample)
+            assert session.verify() == ()
+    finally:
+        session.close()
+
+
+@pytest.mark.parametrize("memory", MIGRATING)
+def test_a_prefetch_may_prepare_a_play(device: Device, memory: str) -> None:
+    size = 1024 * 1024
+    lane = [HostAccess(0, 0, size // 2, "increment"), KernelAccess(0, 0, 0, size, "increment"), Drain(0)]
+    expects = [Expect(0, 0, size // 2, DATA, 0, 2), Expect(0, size // 2, size // 2, DATA, size // 2, 1)]
+    in_and_out(device, plan_of([Buffer("it", memory, size)], [lane], data=[0], expects=expects, prefetched=[0]))
+
+
+def test_a_busy_stream_keeps_its_order_and_holds_no_other(device: Device) -> None:
+    size = 64 * 1024
+    buffers = [Buffer("in", "pinned", size), Buffer("out", "pinned", size), Buffer("device", DEVICE, size)]
+    lane = [Copy(1, "h2d", 2, 0, 0, 0, size), Record(1, 0), Busy(0, 2_000_000), StreamWait(0, 0), Launch(0, 2, 0, size)]
+    lane += [Copy(0, "d2h", 1, 0, 2, 0, size), HostWait(0), HostAccess(0, 0, size, "increment"), Drain(0)]
+    expects = [Expect(1, 0, size, DATA, 0, 1), Expect(0, 0, size, DATA, 0, 1)]
+    in_and_out(device, plan_of(buffers, [lane], data=[0], poison=[1, 2], streams=2, events=1, expects=expects))
+
+
+@pytest.mark.parametrize("memory", ["pinned", "pageable"])
+def test_a_buffer_freed_in_flight_hurts_nobody_else(device: Device, memory: str) -> None:
+    """Whether the copy still finds its data is the device's own; that the next case is right is the contract."""
+    size = 1024 * 1024
+    buffers = [Buffer("host", memory, size), Buffer("source", "pageable", size), Buffer("device", DEVICE, size)]
+    lane = [Alloc(0), HostCopy(0, 0, 1, 0, size), Busy(0, 2_000_000), Copy(0, "h2d", 2, 0, 0, 0, size), Free(0), Drain(0)]
+    expects, racing = [Expect(2, 0, size, DATA, 0)], [] if memory == "pageable" else [0]
+    plan = plan_of(buffers, [lane], data=[1], poison=[2], in_lanes=[0], expects=expects, races_wanted=racing)
+    _, wrong = play(device, plan)
+    assert all(found.buffer == "device" for found in wrong)
+    assert not wrong or racing
+    in_and_out(device, plans.one_copy(size))
+
+
+def test_the_processor_time_of_a_lane_is_read_where_asked(device: Device) -> None:
+    plan = plans.one_copy(1024 * 1024)
+    asked = changed(changed(plan, 0, cpu=True), len(plan.lanes[0]) - 1, cpu=True)
+    begin, end, before_call, after_call = in_and_out(device, asked).cpu_ns
+    assert (before_call, after_call) == (None, None)
+    assert begin is not None
+    assert end is not None
+    assert 0 <= begin <= end
+
+
+@pytest.mark.parametrize("memory", [name for name, kind in KINDS.items() if "huge" in kind.pages])
+def test_huge_pages_carry_data_as_others_do(device: Device, memory: str) -> None:
+    plan = plans.one_copy(6 * 2**20 + 5, memory=memory)
+    host, on_device = plan.buffers
+    plan = replace(plan, buffers=(replace(host, pages="huge"), on_device))
+    try:
+        trace = in_and_out(device, plan)
+    except CaseUnsupported as refusal:
+        if device.deterministic:
+            raise
+        pytest.skip(str(refusal))
+    assert trace.buffer_facts[0] in KINDS[memory].driver_says
 
 
 CHUNK = 8192

@@ -10,7 +10,7 @@ from runner.device.simulated import Profile, SimulatedDevice, load_profile, prof
 from runner.device.simulated.profile import Sourced
 from runner.errors import DeviceUnavailable
 from runner.memory import DEVICE, KINDS
-from runner.plan import Buffer, Copy, Drain, HostCopy, Mark, Register, Unregister
+from runner.plan import Buffer, Copy, Drain, HostAccess, HostCopy, KernelAccess, Mark, Prefetch, Register, Unregister
 from tests import plans
 from tests.plans import plan_of
 from tests.simulated.profiles import MS, play, span_ns
@@ -151,6 +151,46 @@ def test_a_fresh_output_costs_page_faults(h200: Profile) -> None:
     buffers = [Buffer("from", "pageable", size), Buffer("to", "pageable", size)]
     fresh, touched = plan_of(buffers, [lane], data=[0]), plan_of(buffers, [lane], data=[0], poison=[1])
     assert 30 <= ms(h200, fresh) - ms(h200, touched) <= 40
+
+
+def test_registered_memory_of_the_h200_costs_its_pages_and_their_locking(h200: Profile) -> None:
+    """65,536 pages of 0.53 us and 7 to 9 ms, or 128 huge ones and 4 ms; pinned by the driver, 256 MiB take 127 ms."""
+    size = 256 * MIB
+    lane = [Mark(0), *plans.alloc_and_free(0)[:1], Mark(1), *plans.alloc_and_free(0)[1:]]
+    normal, huge = (
+        ms(h200, plan_of([Buffer("it", "registered", size, pages)], [lane], in_lanes=[0])) for pages in ("normal", "huge")
+    )
+    assert 34.7 + 7 <= normal <= 34.7 + 9.1
+    assert huge < normal / 2
+
+
+def test_migration_on_the_h200(h200: Profile) -> None:
+    """256 MiB faulted in by a kernel 31 to 33 ms, touched back 35 to 38 ms; sent ahead, both are about as fast as the link."""
+    size = 256 * MIB
+    lane = [Mark(0), KernelAccess(0, 0, 0, size, "read"), Drain(0), Mark(1), HostAccess(0, 0, size, "read", 16), Mark(2)]
+    lane += [HostAccess(0, 0, size, "read", 16), Mark(3), Prefetch(0, 0, 0, size, "device"), Drain(0), Mark(4)]
+    trace = play(h200, plan_of([Buffer("it", "managed", size)], [lane], data=[0]))
+    fault, back, resident, sent = (span_ns(trace, number, number + 1) / MS for number in range(4))
+    assert 31 <= fault <= 33
+    assert 35 <= back - resident <= 38
+    assert 4.8 <= sent <= 5.6
+
+
+@pytest.mark.parametrize("name", ["h200", "rtx-4090"])
+def test_kernels_reach_host_memory_at_most_as_fast_as_the_engine_copies_it(name: str) -> None:
+    profile, size = load_profile(name), 64 * MIB
+    plan = plans.in_place(2 * size)
+    write, increment, _, read, copy = (activity.end_ns - activity.begin_ns for activity in play(profile, plan).activities)
+    assert copy / 2 <= min(read, write) <= increment
+    up, _, down = (activity.end_ns - activity.begin_ns for activity in play(profile, plans.kernel_copies(2 * size)).activities)
+    assert copy / 2 <= min(up, down)
+
+
+def test_write_combined_memory_is_slow_to_read_and_not_to_write(h200: Profile) -> None:
+    lane = [Mark(0), HostAccess(0, 0, MIB, "write"), Mark(1), HostAccess(0, 0, MIB, "read"), Mark(2)]
+    trace = play(h200, plan_of([Buffer("it", "write_combined", MIB)], [lane], data=[0]))
+    assert 0.1 <= MIB / span_ns(trace, 1, 2) <= 0.2
+    assert MIB / span_ns(trace) >= 5
 
 
 @pytest.mark.parametrize("name", profile_names())
