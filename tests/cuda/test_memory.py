@@ -96,7 +96,7 @@ def test_huge_pages_that_the_system_does_not_give_are_unsupported(monkeypatch: p
     monkeypatch.setattr(pages, "huge_page_mode", lambda: "always madvise [never]")
     memory = SessionMemory(bench.context, HostPool(0), (Buffer("data", "pageable", 4 << 20, "huge"),))
     with pytest.raises(CaseUnsupported, match=r"4MiB on huge pages .* gave none; .*enabled says: always madvise \[never\]"):
-        memory.allocate(0, touch=True)
+        memory.allocate(0, prove=True)
     with pytest.raises(CaseUnsupported, match=r"4MiB on huge pages"):
         memory.try_huge_pages(0)
 
@@ -107,7 +107,7 @@ def test_huge_pages_that_are_given_are_aligned_and_hold_bytes(monkeypatch: pytes
     monkeypatch.setattr(pages, "huge_bytes_at", lambda address, lines: next(counts))
     pool = HostPool(1 << 30)
     memory = SessionMemory(bench.context, pool, (Buffer("data", kind, (4 << 20) + 1, "huge"),))
-    memory.allocate(0, pooled=True, touch=True)
+    memory.allocate(0, pooled=True, prove=True)
     region = memory.region(0)
     assert region.address % HUGE_PAGE_BYTES == 0
     region.view(4 << 20, 1)[:] = 9

@@ -92,7 +92,7 @@ class Binder:
         """
         if isinstance(operation, Alloc):
             pooled = operation.buffer not in self._freed
-            return [partial(self._of.memory.allocate, operation.buffer, pooled=pooled, touch=True)]
+            return [partial(self._of.memory.allocate, operation.buffer, pooled=pooled, prove=True)]
         return list(self._makers[type(operation)](operation))
 
     def late_buffers(self) -> frozenset[int]:

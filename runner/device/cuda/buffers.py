@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from runner.device.cuda.driver import CudaContext, abandon
 from runner.device.cuda.memory import ALLOCATE, Region
 from runner.device.cuda.pages import map_pages
@@ -11,7 +13,7 @@ from runner.memory import DEVICE, kind_of
 from runner.plan import Buffer
 from runner.units import format_size
 
-PROBE_BYTES = 64 << 20
+PROBE_BYTES: Final = 64 << 20
 """How much of a buffer is tried beforehand on huge pages where the buffer itself must not be touched."""
 
 
@@ -44,18 +46,18 @@ class SessionMemory:
             return region.address
         return self._context.device_pointer(region.address)
 
-    def allocate(self, index: int, *, pooled: bool = False, touch: bool = False) -> None:
+    def allocate(self, index: int, *, pooled: bool = False, prove: bool = False) -> None:
         """Allocate a buffer; `pooled` host memory may come from an earlier session and goes back to it.
 
-        `touch` allows to touch huge pages, to learn whether there are any. Raises CaseFailed with the figures where the memory is
-        refused or is not of its kind by the driver's own word, CaseUnsupported where this machine has no such memory.
+        `prove` touches huge pages and counts them. Raises CaseFailed with the figures where the memory is refused or is not of
+        its kind by the driver's own word, CaseUnsupported where this machine has no such memory.
         """
         buffer = self._buffers[index]
         # Memory that migrates would keep a part of the device's own memory, where it was last used.
         pooled = pooled and not buffer.on_device and not kind_of(buffer.memory).migrates
         region = self._pool.take(buffer.memory, buffer.size, buffer.pages) if pooled else None
         if region is None:
-            region = self._fresh(buffer, touch)
+            region = self._fresh(buffer, prove)
         self._regions[index] = region
         if pooled:
             self._pooled.add(index)
@@ -66,7 +68,7 @@ class SessionMemory:
         """For a buffer that is allocated while the clock runs: raise CaseUnsupported where the system gives no huge pages."""
         buffer = self._buffers[index]
         if buffer.pages == "huge":
-            map_pages(min(buffer.size, PROBE_BYTES), buffer.pages, touch=True)
+            map_pages(min(buffer.size, PROBE_BYTES), buffer.pages, prove=True)
 
     def free(self, index: int) -> None:
         """Free a buffer, or give it back to the pool; nothing where it is not allocated."""
@@ -117,14 +119,14 @@ class SessionMemory:
                 abandon(self._regions[index])
                 self._regions[index] = None
 
-    def _fresh(self, buffer: Buffer, touch: bool) -> Region:
+    def _fresh(self, buffer: Buffer, prove: bool) -> Region:
         allocate = ALLOCATE[buffer.memory]
         try:
-            return allocate(self._context, buffer, touch)
+            return allocate(self._context, buffer, prove)
         except (self._context.cuda.Error, MemoryError, OSError, OverflowError, ValueError) as first:
             self._pool.clear()
             try:
-                return allocate(self._context, buffer, touch)
+                return allocate(self._context, buffer, prove)
             except (self._context.cuda.Error, MemoryError, OSError, OverflowError, ValueError):
                 raise self._refused(buffer, first) from first
 

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from runner.device.cuda.driver import CudaContext
-from runner.device.cuda.pages import map_pages
+from runner.device.cuda.pages import map_pages, touch_pages
 from runner.errors import CaseUnsupported
 from runner.memory import DEVICE
 from runner.pattern import Bytes
@@ -43,42 +43,40 @@ class Region:
         return self.array[offset : offset + size]
 
 
-def allocate_pageable(context: CudaContext, buffer: Buffer, touch: bool) -> Region:
-    """Map fresh private pages; a mapping of its own starts on a page and shares none with other data.
-
-    Huge pages are touched where `touch` says so, since only then can be told whether the system gave them.
-    """
-    mapping, array = map_pages(buffer.size, buffer.pages, touch=touch and buffer.pages == "huge")
+def allocate_pageable(context: CudaContext, buffer: Buffer, prove: bool) -> Region:
+    """Map fresh private pages; a mapping of its own starts on a page and shares none with other data."""
+    mapping, array = map_pages(buffer.size, buffer.pages, prove=prove)
     # Nothing to release by hand: the pages go with the last view, and only then can nobody read them any more.
     return Region(buffer.memory, buffer.size, array.ctypes.data, array, mapping, _nothing, buffer.pages)
 
 
-def allocate_pinned(context: CudaContext, buffer: Buffer, touch: bool) -> Region:
+def allocate_pinned(context: CudaContext, buffer: Buffer, prove: bool) -> Region:
     """Let the driver allocate page-locked memory."""
     return _host_alloc(context, buffer, 0)
 
 
-def allocate_write_combined(context: CudaContext, buffer: Buffer, touch: bool) -> Region:
+def allocate_write_combined(context: CudaContext, buffer: Buffer, prove: bool) -> Region:
     """Let the driver allocate page-locked memory that the processor's caches leave out."""
     return _host_alloc(context, buffer, int(context.cuda.host_alloc_flags.WRITECOMBINED))
 
 
-def allocate_mapped(context: CudaContext, buffer: Buffer, touch: bool) -> Region:
+def allocate_mapped(context: CudaContext, buffer: Buffer, prove: bool) -> Region:
     """Let the driver allocate page-locked memory that lies in the device's addresses, too."""
     if not context.attribute("CAN_MAP_HOST_MEMORY"):
         raise CaseUnsupported(f"buffer {buffer.name} should be mapped, but this device cannot map host memory")
     return _host_alloc(context, buffer, int(context.cuda.host_alloc_flags.DEVICEMAP))
 
 
-def allocate_registered(context: CudaContext, buffer: Buffer, touch: bool) -> Region:
+def allocate_registered(context: CudaContext, buffer: Buffer, prove: bool) -> Region:
     """Map fresh private pages, touch each of them and page-lock them where they lie."""
-    mapping, array = map_pages(buffer.size, buffer.pages, touch=True)
+    mapping, array = map_pages(buffer.size, buffer.pages, prove=prove)
+    touch_pages(array)
     address = int(array.ctypes.data)
     context.register(address, buffer.size)
     return Region(buffer.memory, buffer.size, address, array, mapping, lambda: context.unregister(address), buffer.pages)
 
 
-def allocate_managed(context: CudaContext, buffer: Buffer, touch: bool) -> Region:
+def allocate_managed(context: CudaContext, buffer: Buffer, prove: bool) -> Region:
     """Let the driver allocate memory that moves to whoever touches it, from any stream.
 
     Raises CaseUnsupported where the processor may not touch it while a kernel runs: doing so kills the process there.
@@ -95,14 +93,14 @@ def allocate_managed(context: CudaContext, buffer: Buffer, touch: bool) -> Regio
     return Region(buffer.memory, buffer.size, address, array, None, lambda: context.free_managed(address))
 
 
-def allocate_device(context: CudaContext, buffer: Buffer, touch: bool) -> Region:
+def allocate_device(context: CudaContext, buffer: Buffer, prove: bool) -> Region:
     """Allocate the device's own memory."""
     allocation = context.cuda.mem_alloc(buffer.size)
     return Region(DEVICE, buffer.size, int(allocation), None, allocation, allocation.free)
 
 
 Allocate = Callable[[CudaContext, Buffer, bool], Region]
-"""Allocate a buffer; the flag says whether its pages may be touched, to learn what they are."""
+"""Allocate a buffer; `prove` asks for proof that its pages are of the size asked for, which takes too long for a timed region."""
 
 ALLOCATE: Final[dict[str, Allocate]] = {
     "pageable": allocate_pageable,

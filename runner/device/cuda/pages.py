@@ -25,19 +25,17 @@ _MODE: Final = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 _SMAPS: Final = Path("/proc/self/smaps")
 
 
-def map_pages(size: int, pages: str, *, touch: bool) -> tuple[mmap.mmap, Bytes]:
-    """Map `size` bytes of fresh private memory that start on a page of their own; `touch` writes to each page once.
+def map_pages(size: int, pages: str, *, prove: bool) -> tuple[mmap.mmap, Bytes]:
+    """Map `size` bytes of fresh private memory that start on a page of their own.
 
-    Raises CaseUnsupported where huge pages were asked for and touching shows that the system gives none, OSError and its kin
-    where the memory is refused.
+    `prove` touches huge pages and counts them, which takes milliseconds; all other pages are left untouched. Raises
+    CaseUnsupported where the system gives no huge pages though they were asked for, OSError and its kin where the memory is
+    refused.
     """
-    if pages != "huge":
-        mapping = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        array = np.frombuffer(mapping, dtype=np.uint8)
-        if touch:
-            touch_pages(array)
-        return mapping, array
-    return _map_huge(size, touch)
+    if pages == "huge":
+        return _map_huge(size, prove)
+    mapping = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    return mapping, np.frombuffer(mapping, dtype=np.uint8)
 
 
 def touch_pages(array: Bytes) -> None:
@@ -66,7 +64,7 @@ def huge_bytes_at(address: int, lines: Iterable[str]) -> int:
     return 0
 
 
-def _map_huge(size: int, touch: bool) -> tuple[mmap.mmap, Bytes]:
+def _map_huge(size: int, prove: bool) -> tuple[mmap.mmap, Bytes]:
     advice = getattr(mmap, "MADV_HUGEPAGE", None)
     if advice is None:
         raise _unsupported(size, "this system cannot be asked for huge pages")
@@ -78,7 +76,7 @@ def _map_huge(size: int, touch: bool) -> tuple[mmap.mmap, Bytes]:
     except OSError as error:
         raise _unsupported(size, f"the system refused to be asked ({error})") from error
     array = np.frombuffer(mapping, dtype=np.uint8, count=whole, offset=begin)
-    if touch:
+    if prove:
         # Neighbours that asked for the same may lie in one mapping with this, so what touching adds is counted.
         before = _huge_bytes_of(array)
         touch_pages(array)
