@@ -170,6 +170,23 @@ def list_things(
     return 0
 
 
+@app.command()
+@guarded
+def claims(
+    files: Annotated[
+        list[str] | None, typer.Argument(help="Names or paths; every claim where omitted.", metavar="FILE")
+    ] = None,
+    device: DeviceOption = None,
+    out: OutOption = Path("results"),
+) -> int:
+    """Test the claims of the source documents on this machine: each is confirmed, refuted, or undecided and why."""
+    from runner.claims import claim_files, run_claims
+    from runner.watch import ClaimLines
+
+    outcome = run_claims(claim_files(files or []), device=device, out=out, watcher=ClaimLines(lambda line: say([line])))
+    return 130 if outcome.interrupted else 0
+
+
 @app.callback(invoke_without_command=True)
 def common(
     version: Annotated[bool, typer.Option("--version", help="Show the version.", is_eager=True)] = False,

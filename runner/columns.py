@@ -238,7 +238,7 @@ CASE: Final = (Column("excluded", "text", "", "Why the file excludes the case; e
 VERDICT: Final = (
     Column("claim", "text", "", "What the file expects, in its own words."),
     Column("source", "text", "", "The sentence that it tests, as its document has it."),
-    Column("form", "text", "", "ratio, same, ordering, value, exponent, threshold or text: what is judged."),
+    Column("form", "text", "", "ratio, same, ordering, value, exponent, threshold, lowest or text: what is judged."),
     Column(
         "verdict",
         "text",

@@ -65,6 +65,19 @@ def threshold(points: Sequence[Point], condition: Bounds) -> Figure | None:
     return Figure(place, possible, sure)
 
 
+def lowest(points: Sequence[Point]) -> Figure:
+    """Return the place of the lowest figure; its interval spans the places that may be the lowest by their figures' intervals.
+
+    `points` ascend and are not empty. A place may be the lowest where its interval begins below the least upper end of all.
+    """
+    best = min(points, key=lambda point: point.figure.value)
+    if all(point.figure.low is None for point in points):
+        return Figure(best.place)
+    least = min(point.figure.ends()[1] for point in points)
+    possible = [point.place for point in points if point.figure.ends()[0] <= least]
+    return Figure(best.place, min(possible), max(possible))
+
+
 def _begin(answers: Sequence[bool], points: Sequence[Point]) -> float:
     """Return the first place of the run of true answers at the end, infinity where the last one is false."""
     place = math.inf

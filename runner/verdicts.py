@@ -19,6 +19,7 @@ from runner.spec.clauses import (
     Bounds,
     Clause,
     ExponentClause,
+    LowestClause,
     OrderClause,
     RatioClause,
     SameClause,
@@ -27,6 +28,7 @@ from runner.spec.clauses import (
     ThresholdClause,
     ValueClause,
     joined,
+    place_text,
 )
 from runner.spec.experiment import Experiment
 from runner.spec.fields import value_at
@@ -144,7 +146,7 @@ class _Judging:
                 ]
             case ValueClause():
                 found = [self._value(each, clause) for each in self._selected(clause.of)]
-            case ExponentClause() | ThresholdClause():
+            case ExponentClause() | ThresholdClause() | LowestClause():
                 found = [self._trend(group, clause) for group in self._groups(clause.of, clause.over)]
             case TextClause():
                 found = [_text(each, clause) for each in self._selected(clause.of)]
@@ -208,7 +210,7 @@ class _Judging:
             groups.setdefault(repr(others), []).append(each)
         return list(groups.values())
 
-    def _trend(self, group: Sequence[_Measured], clause: ExponentClause | ThresholdClause) -> Finding:
+    def _trend(self, group: Sequence[_Measured], clause: ExponentClause | ThresholdClause | LowestClause) -> Finding:
         """Judge the figures of a group along an axis."""
         points: list[trends.Point] = []
         for each in sorted(group, key=lambda each: float(value_at(each.result.case.model, clause.over))):
@@ -218,11 +220,14 @@ class _Judging:
             if figure is None:
                 return Finding("undecided", f"{clause.metric} of {each.label()} was not measured")
             points.append(trends.Point(float(value_at(each.result.case.model, clause.over)), figure))
-        told = ", ".join(f"{point.place:.12g}: {point.figure.value:.4g}" for point in points[:_MOST_POINTS])
+        unit = unit_of_axis(clause.over)
+        told = ", ".join(f"{place_text(point.place, unit)}: {point.figure.value:.4g}" for point in points[:_MOST_POINTS])
         told = f"{clause.metric} by {clause.over}: {told}{', …' if len(points) > _MOST_POINTS else ''}"
         deterministic = group[0].result.deterministic
         if isinstance(clause, ThresholdClause):
             return _threshold(clause, points, told, deterministic)
+        if isinstance(clause, LowestClause):
+            return _within(clause.lowest, trends.lowest(points), told, deterministic)
         slope = trends.exponent(points)
         if slope is None:
             return Finding("undecided", f"an exponent needs three places and figures above 0; {told}")
@@ -250,7 +255,7 @@ def _threshold(clause: ThresholdClause, points: Sequence[trends.Point], told: st
     largest = points[-1].place
     limits = clause.threshold.limits()
     reached = any(word in limits and limits[word] <= largest for word in ("at_most", "below"))
-    reason = f"the condition does not hold at the largest, {largest:.12g}; {told}"
+    reason = f"the condition does not hold at the largest, {place_text(largest, _unit_of(clause))}; {told}"
     return Finding("refuted" if reached else "undecided", reason)
 
 
@@ -276,7 +281,9 @@ def _limit_of(clause: Clause) -> str:
         case ExponentClause():
             return clause.exponent.text()
         case ThresholdClause():
-            return f"{clause.threshold.text()}, where {clause.metric} is {clause.holds.text()}"
+            return f"{clause.threshold.text(_unit_of(clause))}, where {clause.metric} is {clause.holds.text()}"
+        case LowestClause():
+            return clause.lowest.text(_unit_of(clause))
         case TextClause():
             return f"{clause.cell} says {clause.says}"
         case _:
@@ -287,4 +294,4 @@ def _unit_of(clause: Clause) -> str:
     """Return the unit of a verdict's figure; a ratio, an exponent and a text have none."""
     if isinstance(clause, ValueClause):
         return units().get(clause.metric, "")
-    return unit_of_axis(clause.over) if isinstance(clause, ThresholdClause) else ""
+    return unit_of_axis(clause.over) if isinstance(clause, ThresholdClause | LowestClause) else ""

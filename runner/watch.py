@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rich.console import RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
+from runner.claims_page import counts_sentence, screen_grid
 from runner.device.contract import DeviceFacts
 from runner.flow import RunOutcome
 from runner.measure.result import CaseResult
 from runner.screen import case_line, closing_lines, opening_lines, rows_of, summary_grid
 from runner.spec.load import LoadedExperiment
 from runner.units import format_seconds
+
+if TYPE_CHECKING:
+    from runner.claims import ClaimResult, ClaimsOutcome
 
 MOST_LINES: Final = 40
 """Lines about single cases where there is no terminal; of a larger grid only some cases are told."""
@@ -78,6 +82,37 @@ class TerminalWatcher:
         rows = rows_of(outcome)
         self.show(summary_grid(outcome, rows).drawn())
         for line in closing_lines(outcome, rows):
+            self.show(line)
+
+
+@dataclass(slots=True)
+class ClaimLines:
+    """Says in plain lines how the testing of claims goes: each file as it begins and ends, and all verdicts at the end."""
+
+    show: Callable[[str], None]
+    total: int = 0
+
+    def opened(self, facts: DeviceFacts, note: str, total: int) -> None:
+        """Say what begins."""
+        self.total = total
+        simulated = ["SIMULATED: every figure is computed from a profile, none is measured on a GPU."]
+        told = [*(simulated if facts.kind == "simulated" else []), *([note] if note else [])]
+        for line in [*told, f"{total} files of claims on {facts.name}"]:
+            self.show(line)
+
+    def claim_begins(self, name: str, place: int) -> None:
+        """Say which file is next."""
+        self.show(f"[{place}/{self.total}] {name} ...")
+
+    def claim_done(self, claim: ClaimResult, place: int) -> None:
+        """Say what came of each claim of the file."""
+        for verdict in claim.verdicts:
+            self.show(f"  {verdict.verdict}: {verdict.claim} ({claim.seconds:.1f} s)")
+
+    def finished(self, outcome: ClaimsOutcome) -> None:
+        """Show all verdicts and where they lie."""
+        rows = outcome.verdict_rows()
+        for line in ["", *screen_grid(rows).lines(), "", counts_sentence(rows), f"The page is {outcome.folder / 'claims.md'}."]:
             self.show(line)
 
 

@@ -186,7 +186,7 @@ THRESHOLD = f"of: {PINNED}, metric: event_ms, over: size, holds: {{above: 3}}, t
 def test_a_threshold_is_where_the_condition_begins_to_hold_to_the_end(tmp_path: Path) -> None:
     verdict = judged(tmp_path, THRESHOLD, copies([5], [1], [4], [8]))
     assert (verdict.verdict, verdict.figure, verdict.unit) == ("confirmed", 4 * 2**20, "bytes")
-    assert verdict.limit == "at most 4194304 and above 1048576, where event_ms is above 3"
+    assert verdict.limit == "at most 4MiB and above 1MiB, where event_ms is above 3"
     assert judged(tmp_path, THRESHOLD, copies([5], [4], [4], [8])).verdict == "refuted"
     assert judged(tmp_path, THRESHOLD, copies([5], [4], [1], [8])).verdict == "refuted"
     never = judged(tmp_path, THRESHOLD, copies([5], [1], [4], [2]))
@@ -199,6 +199,21 @@ def test_a_threshold_has_the_interval_of_the_places_that_are_not_sure() -> None:
     points = [Point(1, Figure(1, 0.5, 1.5)), Point(2, Figure(2.5, 2, 4)), Point(4, Figure(4, 3.5, 5)), Point(8, Figure(8, 7, 9))]
     assert threshold(points, Bounds(above=3)) == Figure(4, 2, 4)
     assert threshold(points[:2], Bounds(above=2)) == Figure(2, 2, math.inf)
+
+
+def test_the_lowest_place_is_judged_with_all_places_that_may_be_it(tmp_path: Path) -> None:
+    clause = f"of: {PINNED}, metric: event_ms, over: size, lowest: {{at_least: 2MiB, at_most: 4MiB}}"
+    verdict = judged(tmp_path, clause, copies([5], [1], [4], [8]))
+    assert (verdict.verdict, verdict.figure, verdict.unit, verdict.limit) == (
+        "confirmed",
+        2 * 2**20,
+        "bytes",
+        "at least 2MiB and at most 4MiB",
+    )
+    assert judged(tmp_path, clause, copies([0.5], [1], [4], [8])).verdict == "refuted"
+    near = judged(tmp_path, clause, copies([11.0] * 8, [9.0, *STEADY[1:7], 11.5], STEADY, [8.0, *STEADY[1:7], 9.9]))
+    assert near.verdict == "undecided"
+    assert (near.low, near.high) == (2 * 2**20, 8 * 2**20)
 
 
 def test_a_text_is_judged_of_every_case_that_was_tried(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError
 
 from runner.scenarios.base import Scenario, StrictModel
 from runner.spec.fields import value_at
-from runner.units import ALLOWED_SIZE, parse_size
+from runner.units import ALLOWED_SIZE, format_size, parse_size
 
 ORDERS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "at_least": operator.ge,
@@ -68,9 +68,9 @@ class Bounds(StrictModel):
         """Tell whether every figure from `low` to `high` is beyond one and the same of the bounds."""
         return any(not ORDERS[word](high if word in _LOWER else low, limit) for word, limit in self.limits().items())
 
-    def text(self) -> str:
-        """Write the bounds as people say them: `at most 0.8`."""
-        return " and ".join(f"{word.replace('_', ' ')} {limit:.12g}" for word, limit in self.limits().items())
+    def text(self, unit: str = "") -> str:
+        """Write the bounds as people say them: `at most 0.8`, `above 1MiB` where they are in `unit` bytes."""
+        return " and ".join(f"{word.replace('_', ' ')} {place_text(limit, unit)}" for word, limit in self.limits().items())
 
     def limits(self) -> dict[str, float]:
         """Return the bounds that are given, by their word."""
@@ -201,6 +201,17 @@ class ThresholdClause(Clause):
     threshold: AxisBounds = Field(description="The bounds of the smallest value from which on the condition holds to the end.")
 
 
+class LowestClause(Clause):
+    """The place on an axis where the metric is lowest lies within bounds."""
+
+    FORM: ClassVar[str] = "lowest"
+
+    of: Selection = Field(description="The cases: scenario, and values of its other fields.")
+    metric: Metric
+    over: str = Field(description="The axis of numbers along which the lowest place is sought.")
+    lowest: AxisBounds = Field(description="The bounds of the value at which the metric is lowest.")
+
+
 class TextClause(Clause):
     """A text cell of every case selected contains some words."""
 
@@ -218,6 +229,7 @@ FORMS: Final[dict[str, type[Clause]]] = {
     "value": ValueClause,
     "exponent": ExponentClause,
     "threshold": ThresholdClause,
+    "lowest": LowestClause,
     "says": TextClause,
 }
 """The key that tells a form → its model."""
@@ -239,6 +251,7 @@ Expectation = Annotated[
     | Annotated[ValueClause, Tag("ValueClause")]
     | Annotated[ExponentClause, Tag("ExponentClause")]
     | Annotated[ThresholdClause, Tag("ThresholdClause")]
+    | Annotated[LowestClause, Tag("LowestClause")]
     | Annotated[TextClause, Tag("TextClause")],
     Discriminator(
         form_of,
@@ -247,6 +260,11 @@ Expectation = Annotated[
         custom_error_context={"message": "no form of expectation is given", "allowed": f"one of the keys {', '.join(FORMS)}"},
     ),
 ]
+
+
+def place_text(place: float, unit: str) -> str:
+    """Write a limit or a place on an axis, as a size where its unit is bytes."""
+    return format_size(int(place)) if unit == "bytes" and place >= 1 and place.is_integer() else f"{place:.12g}"
 
 
 def joined(one: Mapping[str, Any], other: Mapping[str, Any], fixed: Mapping[str, Any]) -> bool:

@@ -36,6 +36,7 @@ class SimulatedDevice:
                 "profile_source": profile.source,
                 "link_gb_per_s": profile.link_gb_per_s,
             },
+            link_gb_per_s=profile.link_gb_per_s,
             host_bytes=profile.host.memory_bytes.value,
         )
 

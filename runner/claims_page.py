@@ -1,0 +1,78 @@
+"""The verdicts on all claims for people: a page in Markdown, and a table on the screen; both are made of rows of verdicts.csv."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from runner.rows import Row
+from runner.scenarios.base import Cell
+from runner.screen import Grid
+from runner.units import format_size
+
+WORDS: Final = ("confirmed", "refuted", "undecided")
+
+
+def page_lines(rows: Sequence[Row]) -> list[str]:
+    """Return the page: what was confirmed and what not in one table, then each claim with its sentence and its reason."""
+    first: Row = rows[0] if rows else {}
+    lines = [f"# Claims of the source documents, tested on {first.get('device', 'no device')}", ""]
+    if first.get("device_kind") == "simulated":
+        lines += ["SIMULATED: every figure is computed from a profile, none is measured on a GPU.", ""]
+    lines += [f"{counts_sentence(rows)} Run {first.get('run_id', '')}.", ""]
+    lines += ["| claim | verdict | figure | interval | limit |", "| --- | --- | ---: | ---: | --- |"]
+    for row in rows:
+        cells = (row["claim"], row["verdict"], figure_text(row), interval_text(row), row["limit"])
+        lines.append(f"| {' | '.join(_cell(cell) for cell in cells)} |")
+    lines += ["", "A figure without an interval is simulated, or of too few samples. A ratio has no unit.", ""]
+    for row in rows:
+        lines += [f"## {row['claim']}", ""]
+        lines += [f"> {row['source']}", ""] if row["source"] else []
+        lines += [f"{_told(row)} From `{row['experiment']}.yaml`: {row['reason']}", ""]
+    return lines[:-1]
+
+
+def screen_grid(rows: Sequence[Row]) -> Grid:
+    """Return the table of the verdicts for the screen."""
+    drawn = tuple(
+        (str(row["verdict"]), str(row["claim"]), figure_text(row), interval_text(row), str(row["limit"])) for row in rows
+    )
+    return Grid(("verdict", "claim", "figure", "interval", "limit"), drawn)
+
+
+def counts_sentence(rows: Sequence[Row]) -> str:
+    """Say how many claims are confirmed, refuted and undecided."""
+    counts = Counter(row["verdict"] for row in rows)
+    return f"{len(rows)} claims: {', '.join(f'{counts[word]} {word}' for word in WORDS)}."
+
+
+def figure_text(row: Row) -> str:
+    """Write the figure of a verdict with its unit; empty where it has none."""
+    return _with_unit(row["figure"], row["unit"])
+
+
+def interval_text(row: Row) -> str:
+    """Write the interval of a verdict's figure; empty where it has none."""
+    if row["low"] is None or row["high"] is None:
+        return ""
+    return f"{_with_unit(row['low'], '' if row['unit'] != 'bytes' else 'bytes')} … {_with_unit(row['high'], row['unit'])}"
+
+
+def _told(row: Row) -> str:
+    """Say verdict, figure and limit in one sentence."""
+    measured = ", ".join(part for part in (figure_text(row), interval_text(row)) if part)
+    limit = f" (expected: {row['limit']})" if row["limit"] else ""
+    return f"**{row['verdict']}**{f': {measured}' if measured else ''}{limit}."
+
+
+def _with_unit(figure: Cell, unit: Cell) -> str:
+    if not isinstance(figure, int | float):
+        return ""
+    if unit == "bytes" and figure >= 1 and float(figure).is_integer():
+        return format_size(int(figure))
+    return f"{figure:.4g}{f' {unit}' if unit else ''}"
+
+
+def _cell(cell: Cell) -> str:
+    return " ".join(str(cell).split()).replace("|", "\\|")
