@@ -89,6 +89,7 @@ class _Order:
         self.alive = [False] * len(plan.buffers)
         self.registered: set[int] = set()
         self.direct = [buffer.on_device or kind_of(buffer.memory).asynchronous for buffer in plan.buffers]
+        self.reachable = [buffer.on_device or kind_of(buffer.memory).kernel_access for buffer in plan.buffers]
         self.migrates = [not buffer.on_device and kind_of(buffer.memory).migrates for buffer in plan.buffers]
         self.host_used: dict[int, int] = {}
         self.faulted: set[int] = set()
@@ -216,25 +217,30 @@ class _Order:
         return True
 
     def _host_copy(self, operation: HostCopy) -> bool:
-        self._host_use(operation.src, operation.src_offset, operation.size, False)
-        self._host_use(operation.dst, operation.dst_offset, operation.size, True)
-        self.lane.worked = self.lane.time
+        lane = self.lane
+        self._access(operation.src, operation.src_offset, operation.size, lane, False)
+        self._access(operation.dst, operation.dst_offset, operation.size, lane, True)
+        for buffer in (operation.src, operation.dst):
+            if self.migrates[buffer]:
+                self._require_quiet(buffer)
+        lane.worked = lane.time
         return True
 
     def _host_access(self, operation: HostAccess) -> bool:
-        self._host_use(operation.buffer, operation.offset, operation.size, operation.access != "read")
-        self.lane.worked = self.lane.time
+        lane = self.lane
+        self._access(operation.buffer, operation.offset, operation.size, lane, operation.access != "read")
+        if self.migrates[operation.buffer]:
+            self._require_quiet(operation.buffer)
+        lane.worked = lane.time
         return True
 
-    def _host_use(self, buffer: int, offset: int, size: int, write: bool) -> None:
-        """Note that the processor reads or writes a range."""
-        lane = self.lane
-        self._access(buffer, offset, size, lane, write)
-        if self.migrates[buffer]:
-            for stream in self.streams:
-                if stream.worked and not lane.knows(stream.component, stream.worked):
-                    self._race(buffer, offset, size, stream.component, "of a kind that migrates, and work is still done")
-            self.host_used[lane.component] = lane.time
+    def _require_quiet(self, buffer: int) -> None:
+        """Let the host use memory that migrates only after all work of all streams."""
+        lane, size = self.lane, self.plan.buffers[buffer].size
+        for stream in self.streams:
+            if stream.worked and not lane.knows(stream.component, stream.worked):
+                self._race(buffer, 0, size, stream.component, "of a kind that migrates, and work is still done")
+        self.host_used[lane.component] = lane.time
 
     def _copy(self, operation: Copy) -> bool:
         lane, stream = self.lane, self.streams[operation.stream]
@@ -247,7 +253,9 @@ class _Order:
             reader = lane if staged and not download else stream
             self._access(operation.src, operation.src_offset, operation.size, reader, False)
             self._access(operation.dst, operation.dst_offset, operation.size, stream, True)
-            self._works(stream)
+            stream.worked = stream.time
+            if self.host_used:
+                self._require_host_done(stream)
         if not (operation.blocking or staged):
             return True
         if stream.held - self.released:
@@ -289,22 +297,23 @@ class _Order:
         stream.issue(self.lane)
         if stream.held or self.launches_held:
             stream.held = self.launches_held = (stream.held | self.launches_held) - self.released
-        self._works(stream)
+        stream.worked = stream.time
+        if self.host_used:
+            self._require_host_done(stream)
         return stream
 
-    def _works(self, stream: StreamClock) -> None:
-        """Note work in a stream, which must come after all that the host did with memory that migrates."""
-        stream.worked = stream.time
+    def _require_host_done(self, stream: StreamClock) -> None:
+        """Let a stream work only after all that the host did with memory that migrates."""
         for lane, time in self.host_used.items():
             if not stream.knows(lane, time):
                 self._refuse(f"lane {lane} may be using memory that migrates, and nothing orders the two; a wait is missing")
 
     def _kernel_use(self, buffer: int, offset: int, size: int, stream: StreamClock, write: bool) -> None:
         """Note that a kernel reads or writes a range, which must be memory that it may use."""
-        whole = self.plan.buffers[buffer]
-        if not (whole.on_device or kind_of(whole.memory).kernel_access or buffer in self.registered):
+        if not (self.reachable[buffer] or buffer in self.registered):
             if buffer not in self.plan.faults_wanted:
-                self._refuse(f"a kernel may not use {_name(self.plan, buffer)}, whose memory is {whole.memory}")
+                memory = self.plan.buffers[buffer].memory
+                self._refuse(f"a kernel may not use {_name(self.plan, buffer)}, whose memory is {memory}")
             self.faulted.add(buffer)
         self._access(buffer, offset, size, stream, write)
 
