@@ -68,7 +68,7 @@ class InPlace(Scenario):
         who = "a kernel" if self.by == "kernel" else counted(self.threads, "thread") + " of the processor"
         where = f"in {self.buffer} memory" if self.place == "host" else f"on the device, copied from and to {self.buffer} memory"
         pages = " with huge pages" if self.pages == "huge" else ""
-        return f"{self.pattern} {self.size:,} bytes {where}{pages} by {who}, {self.passes:,} times"
+        return f"{self.pattern} {self.size:,} bytes {where}{pages} by {who}, {counted(self.passes, 'time')}"
 
     def plan(self) -> Plan:
         """Write the passes between two marks, those of a kernel between two timed events, too."""

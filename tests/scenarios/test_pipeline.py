@@ -1,16 +1,25 @@
 from __future__ import annotations
 
 import pytest
-from pydantic import ValidationError
 
-from runner.plan import Expect
+from runner.device.contract import Trace
+from runner.device.simulated import SimulatedDevice, load_profile
+from runner.errors import CaseFailed
+from runner.memory import KINDS
+from runner.plan import Expect, Launch
 from runner.plan_check import check_plan
+from runner.scenarios.base import Known
+from runner.scenarios.builder import DATA_SALT
 from runner.scenarios.pipeline import Pipeline
+from runner.scenarios.pipeline_plan import BEYOND_SALT
 from tests.plan_text import lane_text
+from tests.scenarios.combinations import proven_and_refused, refusal
+
+RING = {"kind": "pipeline", "schedule": "overlapped", "total": 20, "chunk": 8}
 
 
 def pipeline(**fields: object) -> Pipeline:
-    return Pipeline.model_validate({"kind": "pipeline", "schedule": "overlapped", "total": 20, "chunk": 8, **fields})
+    return Pipeline.model_validate({**RING, **fields})
 
 
 def test_a_staged_ring_waits_for_a_slot_before_it_reads_and_refills_it() -> None:
@@ -79,23 +88,210 @@ def test_the_serialized_loop_of_the_example_allocates_for_each_chunk_and_copies_
     assert len(loop.plan().setup) == 2
 
 
-@pytest.mark.parametrize("staging", ["direct", "copy"])
-@pytest.mark.parametrize("issue", ["depth_first", "breadth_first"])
-@pytest.mark.parametrize("allocate", ["once", "per_chunk"])
-@pytest.mark.parametrize("buffer", ["pageable", "pinned"])
-@pytest.mark.parametrize(
-    ("schedule", "streams", "slots"), [("serialized", 1, 1), ("overlapped", 1, 1), ("overlapped", 2, 3), ("overlapped", 9, 9)]
-)
-def test_every_combination_of_fields_gives_a_plan_that_is_proven_safe(
-    staging: str, issue: str, allocate: str, buffer: str, schedule: str, streams: int, slots: int
+def test_memory_registered_in_place_is_registered_and_released_inside_the_timing() -> None:
+    assert lane_text(pipeline(staging="register", total=8, pages="huge").plan()) == [
+        "mark begin",
+        "register input",
+        "register output",
+        "mark registered",
+        "s0: h2d device 0[0:8] <- input[0:8]",
+        "s0: add 1 to device 0[0:8]",
+        "s0: d2h output[0:8] <- device 0[0:8]",
+        "host: drain s0",
+        "mark worked",
+        "unregister input",
+        "unregister output",
+        "mark end",
+    ]
+    plan = pipeline(staging="register", pages="huge").plan()
+    assert [(buffer.memory, buffer.pages) for buffer in plan.buffers[:2]] == [("pageable", "huge")] * 2
+
+
+def test_a_stream_an_engine_waits_for_the_part_before_and_for_the_slot() -> None:
+    assert lane_text(pipeline(layout="per_engine", streams=3, slots=1, total=12).plan()) == [
+        "mark begin",
+        "s0: h2d device 0[0:8] <- input[0:8]",
+        "s0: record chunk 0 upload",
+        "s1: wait for chunk 0 upload",
+        "s1: add 1 to device 0[0:8]",
+        "s1: record chunk 0 kernel",
+        "s2: wait for chunk 0 kernel",
+        "s2: d2h output[0:8] <- device 0[0:8]",
+        "s2: record chunk 0 done",
+        "s0: wait for chunk 0 done",
+        "s0: h2d device 0[0:4] <- input[8:12]",
+        "s0: record chunk 1 upload",
+        "s1: wait for chunk 1 upload",
+        "s1: add 1 to device 0[0:4]",
+        "s1: record chunk 1 kernel",
+        "s2: wait for chunk 1 kernel",
+        "s2: d2h output[8:12] <- device 0[0:4]",
+        "s2: record chunk 1 done",
+        "host: drain s0",
+        "host: drain s1",
+        "host: drain s2",
+        "mark end",
+    ]
+
+
+def test_one_way_pipelines_keep_the_whole_array_on_the_device() -> None:
+    upload = pipeline(direction="upload", staging="copy", total=12, staging_threads=2)
+    assert lane_text(upload.plan()) == [
+        "mark begin",
+        "host: stager 0[0:8] <- input[0:8] by 2 threads",
+        "s0: h2d device[0:8] <- stager 0[0:8]",
+        "s0: add 1 to device[0:8]",
+        "s0: record chunk 0 done",
+        "host: wait for chunk 0 done",
+        "host: stager 0[0:4] <- input[8:12] by 2 threads",
+        "s0: h2d device[8:12] <- stager 0[0:4]",
+        "s0: add 1 to device[8:12]",
+        "s0: record chunk 1 done",
+        "host: wait for chunk 1 done",
+        "host: drain s0",
+        "mark end",
+    ]
+    assert upload.plan().expects == (Expect(1, 0, 12, DATA_SALT, 0, 1),)
+    assert lane_text(pipeline(direction="download", total=12, streams=2).plan()) == [
+        "mark begin",
+        "s0: add 1 to device[0:8]",
+        "s0: d2h output[0:8] <- device[0:8]",
+        "s1: add 1 to device[8:12]",
+        "s1: d2h output[8:12] <- device[8:12]",
+        "host: drain s0",
+        "host: drain s1",
+        "mark end",
+    ]
+
+
+def test_a_smaller_output_is_the_beginning_of_each_chunk() -> None:
+    plan = pipeline(output_ratio=0.5, total=24, chunk=16).plan()
+    assert plan.buffers[1].size == 12
+    assert "s0: d2h output[8:12] <- device 0[0:4]" in lane_text(plan)
+    assert plan.expects == (Expect(1, 0, 8, DATA_SALT, 0, 1), Expect(1, 8, 4, DATA_SALT, 16, 1))
+
+
+def test_a_larger_output_has_behind_each_chunk_what_every_kernel_of_the_slot_added_to() -> None:
+    plan = pipeline(output_ratio=2, total=12, compute={"passes": 3}).plan()
+    assert lane_text(plan)[1:7] == [
+        "s0: h2d device 0[0:8] <- input[0:8]",
+        "s0: add 3 to device 0[0:16]",
+        "s0: d2h output[0:16] <- device 0[0:16]",
+        "s0: h2d device 0[4:8] <- input[8:12]",
+        "s0: add 3 to device 0[4:12]",
+        "s0: d2h output[16:24] <- device 0[4:12]",
+    ]
+    assert plan.expects == (
+        Expect(1, 0, 8, DATA_SALT, 0, 3),
+        Expect(1, 8, 8, BEYOND_SALT, 8, 3),
+        Expect(1, 16, 4, DATA_SALT, 8, 3),
+        Expect(1, 20, 4, BEYOND_SALT, 8, 6),
+    )
+
+
+def test_work_on_the_null_stream_stands_between_the_chunks() -> None:
+    plan = pipeline(stream_kind="blocking", null_stream_work=True, total=16, streams=2).plan()
+    assert lane_text(plan) == [
+        "mark begin",
+        "s0: h2d device 0[0:8] <- input[0:8]",
+        "s0: add 1 to device 0[0:8]",
+        "s0: d2h output[0:8] <- device 0[0:8]",
+        "s2: add 1 to null work[0:256]",
+        "s1: h2d device 1[0:8] <- input[8:16]",
+        "s1: add 1 to device 1[0:8]",
+        "s1: d2h output[8:16] <- device 1[0:8]",
+        "host: drain s0",
+        "host: drain s1",
+        "host: drain s2",
+        "mark end",
+    ]
+    assert [stream.kind for stream in plan.streams] == ["blocking", "blocking", "null"]
+
+
+def test_all_slots_share_the_one_null_stream() -> None:
+    model = pipeline(stream_kind=None, streams=3)
+    assert model.stream_kind == "null"
+    assert [stream.kind for stream in model.plan().streams] == ["null"]
+    assert len([buffer for buffer in model.plan().buffers if buffer.on_device]) == 3
+
+
+@pytest.mark.parametrize("schedule", ["serialized", "overlapped"])
+@pytest.mark.parametrize("staging", ["direct", "copy", "register"])
+@pytest.mark.parametrize("direction", ["round_trip", "upload", "download"])
+def test_every_combination_of_fields_is_refused_at_a_field_or_gives_a_plan_that_is_proven_safe(
+    schedule: str, staging: str, direction: str
 ) -> None:
-    model = pipeline(
-        staging=staging, issue=issue, allocate=allocate, buffer=buffer, schedule=schedule, streams=streams, slots=slots,
-        total=4100, chunk=512, compute={"passes": 3},
-    )  # fmt: skip
-    plan = model.plan()
-    check_plan(plan)
-    assert plan.expects == (Expect(1, 0, 4100, 1, 0, 3),)
+    fixed = {"kind": "pipeline", "schedule": schedule, "staging": staging, "direction": direction, "compute": {"passes": 2}}
+    axes = {
+        "buffer": ["pageable", "pinned"],
+        "layout": ["per_slot", "per_engine"],
+        "issue": ["depth_first", "breadth_first"],
+        "allocate": ["once", "per_chunk"],
+        "output_ratio": [0.5, 1, 2],
+        "stream_kind": ["non_blocking", "blocking", "null"],
+        "null_stream_work": [False, True],
+        ("streams", "slots"): [(1, None), (2, 3), (3, 2), (9, 9)],
+        ("total", "chunk", "pages"): [(408, 64, "normal"), (32, 32, "huge")],
+        "staging_threads": [1],
+    }
+    proven, refused = proven_and_refused(fixed, axes)
+    assert proven >= 20
+    assert refused >= ({"layout", "streams"} if schedule == "serialized" else {"stream_kind", "null_stream_work"})
+
+
+@pytest.mark.parametrize("buffer", [kind.name for kind in KINDS.values() if not kind.migrates])
+@pytest.mark.parametrize("staging", ["direct", "copy"])
+@pytest.mark.parametrize("threads", [1, 4])
+def test_every_kind_of_memory_that_is_copied_serves_a_pipeline(buffer: str, staging: str, threads: int) -> None:
+    fields = {"buffer": buffer, "staging": staging, "staging_threads": threads, "streams": 3}
+    if staging == "direct" and threads > 1:
+        assert refusal({**RING, **fields})[0] == "staging_threads"
+    else:
+        check_plan(pipeline(**fields).plan())
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"output_ratio": 2},
+        {"output_ratio": 0.25, "chunk": 32, "staging": "copy"},
+        {"direction": "upload"},
+        {"direction": "download", "staging": "copy"},
+        {"layout": "per_engine", "streams": 3, "slots": 2, "output_ratio": 2},
+        {"staging": "register", "stream_kind": "blocking", "null_stream_work": True},
+        {"allocate": "per_chunk", "buffer": "pageable", "output_ratio": 0.5},
+    ],
+)
+def test_what_a_pipeline_expects_is_what_a_device_finds(fields: dict[str, object]) -> None:
+    plan = pipeline(**{"streams": 2, "total": 208, "chunk": 64, "compute": {"passes": 3}, **fields}).plan()
+    session = SimulatedDevice(load_profile("test")).open(plan)
+    session.play(0)
+    assert session.verify() == ()
+
+
+def test_registering_is_told_beside_the_wall_time() -> None:
+    model = pipeline(staging="register")
+    trace = Trace(host_ns=(0, 2_000_000, 5_000_000, 6_000_000), event_ns=())
+    assert model.figures(model.plan(), trace) == {"wall_ms": 6.0, "register_ms": 2.0, "unregister_ms": 1.0}
+    assert model.columns()["buffer"] == "registered", "what the engine is handed, whatever the field says"
+    assert pipeline().figures(pipeline().plan(), Trace(host_ns=(0, 3_000_000), event_ns=())) == {"wall_ms": 3.0}
+
+
+def test_work_as_a_ratio_has_no_plan_before_it_is_resolved_but_its_memory_is_known() -> None:
+    model = pipeline(compute={"ratio": 1.5})
+    with pytest.raises(CaseFailed, match=r"how many passes take 1\.5 times as long as the copies is not known yet"):
+        model.plan()
+    assert model.demand() == pipeline().demand()
+    assert "for 1.5 times as long" in model.describe()
+    resolved = model.resolved(Known(1 << 30, {"leg_h2d": 4.0, "leg_d2h": 2.0, "leg_kernel": 1.0}))
+    assert (resolved.columns()["compute_passes"], resolved.columns()["compute_ratio"]) == (6, 1.5)
+    assert resolved.plan().expects[0].added == 6
+
+
+def test_no_pass_at_all_launches_nothing() -> None:
+    none = pipeline(compute={"ratio": 0.0}).resolved(Known(1 << 30, {"leg_h2d": 4.0, "leg_kernel": 1.0}))
+    assert not [operation for operation in none.plan().lanes[0] if isinstance(operation, Launch)]
+    assert none.plan().expects[0].added == 0
 
 
 def test_idle_slots_take_no_memory_and_are_told() -> None:
@@ -118,13 +314,40 @@ def test_the_demand_of_the_example() -> None:
         ({"total": 22}, "total", "22 bytes are no multiple"),
         ({"schedule": "serialized", "streams": 2}, "streams", "one chunk under way at a time"),
         ({"schedule": "serialized", "slots": 2}, "slots", "one chunk under way at a time"),
+        ({"schedule": "serialized", "layout": "per_engine"}, "layout", "no use for a stream an engine"),
         ({"streams": 3, "slots": 2}, "slots", "2 slots leave some of 3 streams without work"),
+        ({"layout": "per_engine"}, "streams", "a stream an engine makes 3 streams here"),
+        ({"layout": "per_engine", "direction": "upload", "streams": 3}, "streams", "makes 2 streams here"),
+        ({"layout": "per_engine", "streams": 3, "stream_kind": "null"}, "stream_kind", "the null stream is one"),
+        ({"stream_kind": "null", "null_stream_work": True}, "null_stream_work", "on the null stream already"),
+        ({"buffer": "managed"}, "buffer", "the pages of managed memory move by themselves"),
+        ({"pages": "huge"}, "pages", "pinned memory cannot have huge pages"),
+        ({"staging": "register", "buffer": "mapped"}, "buffer", "no mapped memory takes part"),
+        ({"staging_threads": 2}, "staging_threads", "the host copies nothing that 2 threads could share"),
+        ({"direction": "upload", "allocate": "per_chunk"}, "allocate", "the whole array stays on the device"),
+        ({"direction": "download", "output_ratio": 2}, "output_ratio", "only a round trip has an output beside its input"),
+        ({"output_ratio": 0.25}, "output_ratio", "would be 2.0 bytes, no multiple of 4"),
+        ({"output_ratio": 0.3, "total": 8}, "output_ratio", "would be 2.4 bytes, no multiple of 4"),
+        ({"output_ratio": 2, "allocate": "per_chunk"}, "output_ratio", "a fresh device buffer holds nothing"),
+        ({"compute": {"passes": 1, "ratio": 1.5}}, "ratio", "a number of passes or a ratio, not both"),
+        ({"compute": {}}, "passes", "the work is not said"),
         ({"total": 1 << 30, "chunk": 4}, "chunk", "268,435,456 chunks are too many"),
     ],
 )
 def test_what_cannot_be_is_refused_at_its_field(fields: dict[str, object], field: str, words: str) -> None:
-    with pytest.raises(ValidationError) as caught:
-        pipeline(**fields)
-    (error,) = caught.value.errors()
-    assert error["ctx"]["field"] == field
-    assert words in error["ctx"]["message"]
+    place, message = refusal({**RING, **fields})
+    assert place == field
+    assert words in message
+
+
+def test_a_pipeline_says_in_words_what_it_does() -> None:
+    assert pipeline(layout="per_engine", streams=3, slots=2, staging="register", stream_kind="blocking").describe() == (
+        "take 20 bytes to the device and back in 3 chunks of 8 bytes on a ring of 2 slots and 3 streams, a stream an engine, "
+        "which wait for the null stream, adding 1 to each word; the data are pageable and page-locked where they lie, "
+        "inside the timing"
+    )
+    assert pipeline(schedule="serialized", staging="copy", staging_threads=4, allocate="per_chunk").describe() == (
+        "take 20 bytes to the device and back in 3 chunks of 8 bytes one after another, adding 1 to each word; the data are "
+        "pageable and staged by host copies of 4 threads through pinned memory, allocating a device buffer and a landing buffer "
+        "for each chunk"
+    )

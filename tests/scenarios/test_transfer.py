@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import pytest
-from pydantic import ValidationError
 
 from runner.device.contract import Trace
-from runner.plan_check import check_plan
+from runner.memory import KINDS
 from runner.scenarios.transfer import Transfer
 from tests.plan_text import lane_text
+from tests.scenarios.combinations import proven_and_refused, refusal
 
 
 def transfer(**fields: object) -> Transfer:
@@ -15,20 +15,20 @@ def transfer(**fields: object) -> Transfer:
 
 def test_one_copy_stands_between_two_events() -> None:
     assert lane_text(transfer(buffer="pageable").plan()) == [
-        "mark begin",
+        "mark begin with cpu",
         "s0: record h2d start",
         "mark call_begin",
         "s0: h2d h2d device[0:10] <- h2d host[0:10]",
         "mark call_end",
         "s0: record h2d stop",
         "host: wait for h2d stop",
-        "mark end",
+        "mark end with cpu",
     ]
 
 
 def test_chunks_over_streams_start_after_the_first_event_and_end_before_the_last() -> None:
     assert lane_text(transfer(direction="d2h", chunk=4, streams=2, call="sync").plan()) == [
-        "mark begin",
+        "mark begin with cpu",
         "s0: record d2h start",
         "s1: wait for d2h start",
         "mark call_begin",
@@ -40,28 +40,70 @@ def test_chunks_over_streams_start_after_the_first_event_and_end_before_the_last
         "s0: wait for d2h done 1",
         "s0: record d2h stop",
         "host: wait for d2h stop",
-        "mark end",
+        "mark end with cpu",
     ]
 
 
-@pytest.mark.parametrize("direction", ["h2d", "d2h", "bidirectional"])
-@pytest.mark.parametrize("buffer", ["pageable", "pinned"])
-@pytest.mark.parametrize(("size", "chunk", "streams"), [(1, None, 1), (4097, 1000, 3), (1 << 20, 1 << 18, 2)])
-def test_every_combination_of_fields_gives_a_plan_that_is_proven_safe(
-    direction: str, buffer: str, size: int, chunk: int | None, streams: int
+def test_a_kernel_copies_chunk_by_chunk_and_a_plain_call_waits_for_each() -> None:
+    assert lane_text(transfer(mover="kernel", size=12, chunk=8, call="sync").plan())[3:7] == [
+        "s0: kernel h2d device[0:8] <- h2d host[0:8]",
+        "host: drain s0",
+        "s0: kernel h2d device[8:12] <- h2d host[8:12]",
+        "host: drain s0",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "line", "prepared"),
+    [
+        ({"direction": "h2d"}, "s0: prefetch h2d data[0:12] to the device", ["Fill"]),
+        ({"direction": "d2h"}, "s0: prefetch d2h data[0:12] to the host", ["Fill", "Prefetch"]),
+        ({"direction": "h2d", "migration": "fault"}, "s0: kernel read h2d data[0:12]", ["Fill"]),
+        ({"direction": "d2h", "migration": "fault"}, "host: read d2h data[0:12]", ["Fill", "Prefetch"]),
+    ],
+)
+def test_pages_that_migrate_lie_on_the_other_side_before_each_play(
+    fields: dict[str, object], line: str, prepared: list[str]
 ) -> None:
-    check_plan(transfer(direction=direction, buffer=buffer, size=size, chunk=chunk, streams=streams).plan())
+    model = transfer(buffer="managed", size=12, **fields)
+    plan = model.plan()
+    assert lane_text(plan)[3] == line
+    assert [type(operation).__name__ for operation in plan.prepare] == prepared
+    assert len(plan.buffers) == len(plan.expects) == 1
+    assert model.columns()["migration"] == fields.get("migration", "prefetch")
+
+
+def test_every_combination_of_fields_is_refused_at_a_field_or_gives_a_plan_that_is_proven_safe() -> None:
+    axes = {
+        "direction": ["h2d", "d2h", "bidirectional"],
+        "buffer": list(KINDS),
+        "mover": ["engine", "kernel"],
+        "call": ["async", "sync"],
+        "migration": [None, "fault", "prefetch"],
+        "pages": ["normal", "huge"],
+        "streams": [1, 3],
+        ("size", "chunk"): [(1, None), (4097, 1000), (4100, 1000), (64, 16)],
+    }
+    proven, refused = proven_and_refused({"kind": "transfer"}, axes)
+    assert proven > 500
+    assert refused == {"pages", "mover", "migration", "direction", "size"}
 
 
 def test_both_directions_have_their_own_interval_and_the_common_one() -> None:
     model = transfer(direction="bidirectional")
     plan = model.plan()
     assert [event.name for event in plan.events] == ["h2d start", "d2h start", "h2d stop", "d2h stop"]
-    trace = Trace(host_ns=(0, 1_000, 5_000, 9_000_000), event_ns=(0, 500_000, 6_000_000, 8_000_000))
+    trace = Trace(
+        host_ns=(0, 1_000, 5_000, 9_000_000),
+        event_ns=(0, 500_000, 6_000_000, 8_000_000),
+        cpu_ns=(1_000_000, None, None, 3_000_000),
+    )
     assert model.figures(plan, trace) == {
         "wall_ms": 9.0,
         "event_ms": 8.0,
         "call_us": 2.0,
+        "cpu_ms": 2.0,
+        "host_free_ms": 9.0 - 0.004,
         "h2d_event_ms": 6.0,
         "d2h_event_ms": 7.5,
     }
@@ -70,11 +112,45 @@ def test_both_directions_have_their_own_interval_and_the_common_one() -> None:
 
 def test_what_was_not_timed_is_absent() -> None:
     model = transfer()
-    assert model.figures(model.plan(), Trace(host_ns=(0, 1, 3, 10), event_ns=(None, None))) == {"wall_ms": 1e-5, "call_us": 2e-3}
+    figures = model.figures(model.plan(), Trace(host_ns=(0, 1, 3, 10), event_ns=(None, None)))
+    assert figures == pytest.approx({"wall_ms": 1e-5, "call_us": 2e-3, "host_free_ms": 8e-6})
 
 
-def test_a_chunk_larger_than_the_size_is_refused_at_its_field() -> None:
-    with pytest.raises(ValidationError) as caught:
-        transfer(chunk=11)
-    (error,) = caught.value.errors()
-    assert error["ctx"] == {"field": "chunk", "message": "a chunk of 11B is larger than the size, 10B", "allowed": ""}
+@pytest.mark.parametrize(
+    ("fields", "field", "words"),
+    [
+        ({"chunk": 11}, "chunk", "a chunk of 11B is larger than the size, 10B"),
+        ({"mover": "kernel"}, "size", "10 bytes are no multiple of the word"),
+        ({"mover": "kernel", "size": 12, "chunk": 6}, "chunk", "6 bytes are no multiple of the word"),
+        ({"mover": "kernel", "buffer": "pageable"}, "mover", "a kernel cannot use pageable memory in place"),
+        ({"mover": "kernel", "buffer": "managed"}, "mover", "managed memory migrates"),
+        ({"migration": "fault"}, "migration", "pinned memory does not migrate"),
+        ({"buffer": "managed", "migration": "fault"}, "size", "10 bytes are no multiple of the word"),
+        (
+            {"buffer": "managed", "migration": "fault", "direction": "bidirectional"},
+            "direction",
+            "the host may not touch managed memory while the device works",
+        ),
+        ({"pages": "huge"}, "pages", "pinned memory cannot have huge pages"),
+        ({"size": 1 << 40, "chunk": 1}, "chunk", "copies are too many for one sample"),
+    ],
+)
+def test_what_cannot_be_is_refused_at_its_field(fields: dict[str, object], field: str, words: str) -> None:
+    assert refusal({"kind": "transfer", "direction": "h2d", "size": 10} | fields)[0] == field
+    assert words in refusal({"kind": "transfer", "direction": "h2d", "size": 10} | fields)[1]
+
+
+def test_what_the_host_itself_must_touch_is_no_async_call() -> None:
+    assert transfer(buffer="managed", size=12, chunk=4).async_calls() == 3
+    assert transfer(buffer="managed", size=12, direction="d2h", migration="fault").async_calls() == 0
+    assert transfer(call="sync").async_calls() == 0
+
+
+def test_a_transfer_says_in_words_what_it_does() -> None:
+    assert transfer(buffer="managed", size=12, migration="fault").describe() == (
+        "move 12 bytes from host to device in one copy letting pages fault on 1 stream; the host buffer is managed"
+    )
+    assert transfer(buffer="registered", size=12, chunk=8, mover="kernel", pages="huge").describe() == (
+        "copy 12 bytes from host to device in 2 copies of up to 8 bytes by async calls of a kernel on 1 stream; "
+        "the host buffer is registered with huge pages"
+    )

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from runner.device.contract import Trace
+from runner.memory import KINDS
+from runner.plan import Expect
+from runner.scenarios.submission import Submission
+from tests.plan_text import lane_text
+from tests.scenarios.combinations import proven_and_refused, refusal
+
+
+def submission(**fields: Any) -> Submission:
+    return Submission.model_validate({"kind": "submission", "operation": "copy", "size": 8, "count": 2, **fields})
+
+
+@pytest.mark.parametrize(
+    ("operation", "calls", "expects"),
+    [
+        ("copy", ["s0: h2d device[0:8] <- host[0:8]", "s0: h2d device[8:16] <- host[8:16]"], (Expect(1, 0, 16, 1, 0),)),
+        ("launch", ["s0: add 1 to device[0:8]", "s0: add 1 to device[0:8]"], (Expect(0, 0, 8, 1, 0, 2),)),
+        ("record", ["s0: record event 0", "s0: record event 1"], ()),
+    ],
+)
+def test_the_calls_stand_between_two_marks(operation: str, calls: list[str], expects: tuple[Expect, ...]) -> None:
+    plan = submission(operation=operation).plan()
+    assert lane_text(plan) == [
+        "mark begin with cpu",
+        "s0: record start",
+        "mark call_begin",
+        *calls,
+        "mark call_end",
+        "s0: record stop",
+        "host: drain s0",
+        "mark end with cpu",
+    ]
+    assert plan.expects == expects
+
+
+def test_a_call_costs_its_part_of_all_and_copies_compare_them_with_the_data() -> None:
+    model = submission()
+    trace = Trace((0, 1_000_000, 4_000_000, 9_000_000), (0, 6_000_000), cpu_ns=(0, None, None, 8_000_000))
+    common = {"wall_ms": 9.0, "event_ms": 6.0, "call_us": 1500.0, "cpu_ms": 8.0}
+    assert model.figures(model.plan(), trace) == common | {"submission_share": 0.5}
+    assert submission(operation="launch").figures(submission(operation="launch").plan(), trace) == common
+    records = submission(operation="record").plan()
+    timed = iter((0, 6_000_000))
+    events = tuple(next(timed) if event.timed else None for event in records.events)
+    assert submission(operation="record").figures(records, Trace(trace.host_ns, events, cpu_ns=trace.cpu_ns)) == common
+
+
+def test_only_copies_carry_bytes_over_the_link() -> None:
+    assert (submission().payload_bytes(), submission().ways(), submission().columns()["buffer"]) == (16, 1, "pinned")
+    launch = submission(operation="launch")
+    assert (launch.payload_bytes(), launch.ways(), launch.columns()["buffer"]) == (0, 0, None)
+    assert (
+        submission(size=4096, count=50).describe() == "copy 4,096 bytes from pinned memory to the device 50 times in one stream"
+    )
+
+
+def test_every_combination_is_refused_at_a_field_or_proven_safe() -> None:
+    axes = {"operation": ["copy", "launch", "record"], "buffer": list(KINDS), "size": [5, 4096], "count": [1, 100]}
+    proven, refused = proven_and_refused({"kind": "submission"}, axes)
+    assert (proven, refused) == (50, {"buffer", "size"})
+    assert refusal({"kind": "submission", "operation": "launch", "size": 5})[1].startswith("5 bytes are no multiple")
