@@ -84,7 +84,10 @@ class _Measured:
         """Say which case it is, by the axes that its scenario has."""
         case = self.result.case
         cells = case.model.columns()
-        texts = [f"{name} {format_size(value) if f'{name}_bytes' in cells else value}" for name, value in case.axes.items()]
+        texts = []
+        for name, value in case.axes.items():
+            shown = format_size(value) if f"{name}_bytes" in cells else cells.get(name, value)
+            texts.append(f"{name} {shown}")
         return f"{case.scenario} ({', '.join(texts)})" if texts else case.scenario
 
     def trouble(self) -> str:

@@ -1,0 +1,248 @@
+"""Testing all claims on the simulated device: every file gets its verdicts, and nothing that breaks stops the others."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from runner import claims, cli
+from runner.claims import ClaimResult, ClaimsOutcome, claim_files, run_claims
+from runner.claims_page import figure_text, interval_text, page_lines, screen_grid
+from runner.device.contract import DeviceFacts
+from runner.errors import PlanError, SpecError
+from runner.expand import Case
+from runner.measure.result import CaseResult
+from runner.results import read_results
+from runner.spec.load import load_experiment
+
+ROOT = Path(__file__).parents[1]
+FILES = sorted((ROOT / "experiments" / "claims").glob("*.yaml"))
+SOURCELESS = {"write-combined-is-slow-to-read"}
+"""Claims that no sentence of the documents makes; docs/claims.md says so."""
+
+
+class Watch:
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def opened(self, facts: DeviceFacts, note: str, total: int) -> None:
+        self.told.append(f"{total} on {facts.name}")
+
+    def claim_begins(self, name: str, place: int) -> None:
+        self.told.append(f"{place} {name}")
+
+    def claim_done(self, claim: ClaimResult, place: int) -> None:
+        self.told.append(" ".join([str(place), *(verdict.verdict for verdict in claim.verdicts)]))
+
+    def finished(self, outcome: ClaimsOutcome) -> None:
+        self.told.append(f"finished {outcome.interrupted}")
+
+
+def small(folder: Path, name: str, bound: str = "{below: 1}") -> Path:
+    path = folder / f"{name}.yaml"
+    path.write_text(
+        f"name: {name}\nquestion: Is pinned faster?\nmeasure: {{warmup: 0, samples: 1}}\nscenarios:\n"
+        "  copy: {kind: transfer, direction: h2d, size: 1MiB, buffer: [pageable, pinned]}\nexpect:\n"
+        f"  - {{claim: {name} is so, source: It is so., of: {{scenario: copy, buffer: pinned}},"
+        f" against: {{scenario: copy, buffer: pageable}}, metric: event_ms, ratio: {bound}}}\n"
+    )
+    return path
+
+
+def tried(files: Sequence[Path], out: Path, watch: Watch | None = None) -> ClaimsOutcome:
+    return run_claims(files, device="simulated:test", out=out, watcher=watch or Watch())
+
+
+def verdicts_in(folder: Path) -> list[dict[str, str]]:
+    with (folder / "verdicts.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_every_claim_is_decided_on_the_simulated_device(tmp_path: Path) -> None:
+    outcome = run_claims(FILES, device="simulated", out=tmp_path, watcher=Watch())
+    rows = verdicts_in(outcome.folder)
+    expected = [clause.claim for path in FILES for clause in load_experiment(path).experiment.expect]
+    assert [row["claim"] for row in rows] == expected
+    assert [(row["claim"], row["reason"]) for row in rows if row["verdict"] == "undecided"] == []
+    assert {row["device_kind"] for row in rows} == {"simulated"}
+    assert all(row["low"] == row["high"] == "" for row in rows), "a simulated figure has no interval"
+    assert all(row["figure"] or row["form"] == "text" for row in rows)
+
+
+@pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
+def test_every_claim_quotes_its_sentence(path: Path) -> None:
+    experiment = load_experiment(path).experiment
+    assert experiment.expect
+    assert all(clause.source or path.stem in SOURCELESS for clause in experiment.expect)
+    assert experiment.question.endswith("?")
+
+
+def test_the_page_of_statements_names_every_file_and_no_other() -> None:
+    named = re.findall(r"\| `([a-z0-9-]+)` \|$", (ROOT / "docs" / "claims.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(named) == [path.stem for path in FILES]
+
+
+def test_all_claims_lie_in_one_table_that_can_be_read_back(tmp_path: Path) -> None:
+    watch = Watch()
+    files = [small(tmp_path, "holds"), small(tmp_path, "fails", "{above: 1}")]
+    outcome = tried(files, tmp_path / "out", watch)
+    assert watch.told == ["2 on simulated:test", "1 holds", "1 confirmed", "2 fails", "2 refuted", "finished False"]
+    results = read_results(tmp_path / "out" / "claims")
+    assert results.folder == outcome.folder.resolve()
+    assert results.summary["experiment"].tolist() == ["holds"] * 2 + ["fails"] * 2
+    assert results.verdicts is not None
+    assert results.verdicts[["experiment", "verdict", "form"]].values.tolist() == [
+        ["holds", "confirmed", "ratio"],
+        ["fails", "refuted", "ratio"],
+    ]
+    assert set(results.verdicts["run_id"]) == {results.manifest["run_id"]}
+    assert results.manifest["verdicts"] == {"confirmed": 1, "refuted": 1}
+    assert sorted(path.name for path in outcome.folder.iterdir()) == [
+        "cases.csv",
+        "claims.md",
+        "columns.csv",
+        "experiments",
+        "manifest.json",
+        "samples.csv",
+        "summary.csv",
+        "verdicts.csv",
+    ]
+    assert (outcome.folder / "experiments" / "holds.yaml").read_bytes() == files[0].read_bytes()
+
+
+def test_a_file_that_is_refused_or_expects_nothing_is_undecided_and_the_rest_goes_on(tmp_path: Path) -> None:
+    broken, silent = tmp_path / "broken.yaml", tmp_path / "silent.yaml"
+    broken.write_text("name: broken\nquestion: q\nscenarios: {a: {kind: transfr}}\n")
+    silent.write_text(small(tmp_path, "silent").read_text().split("expect:")[0])
+    outcome = tried([broken, silent, tmp_path / "gone.yaml", small(tmp_path, "holds")], tmp_path / "out")
+    rows = verdicts_in(outcome.folder)
+    assert [(row["experiment"], row["verdict"]) for row in rows] == [
+        ("broken", "undecided"),
+        ("silent", "undecided"),
+        ("gone", "undecided"),
+        ("holds", "confirmed"),
+    ]
+    assert "did you mean transfer?" in rows[0]["reason"]
+    assert rows[1]["reason"] == "the file expects nothing"
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"), [(PlanError("it contradicts itself"), "it contradicts itself"), (KeyError("x"), "KeyError: 'x'")]
+)
+def test_a_claim_that_breaks_the_runner_is_undecided_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, reason: str
+) -> None:
+    real = claims.play_cases
+
+    def breaking(device: Any, facts: DeviceFacts, cases: Sequence[Case], measure: Any) -> Iterator[CaseResult]:
+        for place, result in enumerate(real(device, facts, cases, measure)):
+            if place == 1 and result.case.model.columns()["size_bytes"] == 2**20 and not broken:
+                broken.append(place)
+                raise error
+            yield result
+
+    broken: list[int] = []
+    monkeypatch.setattr(claims, "play_cases", breaking)
+    outcome = tried([small(tmp_path, "first"), small(tmp_path, "second")], tmp_path / "out")
+    assert [claim.verdicts[0].verdict for claim in outcome.claims] == ["undecided", "confirmed"]
+    assert outcome.claims[0].verdicts[0].reason.endswith(f"is not_run: {reason}")
+    assert [result.status for result in outcome.claims[0].results] == ["ok", "not_run"]
+
+
+def test_an_interrupt_keeps_what_was_decided_and_names_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = claims.play_cases
+
+    def interrupted(device: Any, facts: DeviceFacts, cases: Sequence[Case], measure: Any) -> Iterator[CaseResult]:
+        calls.append(len(cases))
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        yield from real(device, facts, cases, measure)
+
+    calls: list[int] = []
+    monkeypatch.setattr(claims, "play_cases", interrupted)
+    outcome = tried([small(tmp_path, name) for name in ("one", "two", "three")], tmp_path / "out")
+    assert [claim.verdicts[0].verdict for claim in outcome.claims] == ["confirmed", "undecided", "undecided"]
+    assert outcome.interrupted
+    manifest = json.loads((outcome.folder / "manifest.json").read_text())
+    assert (manifest["status"], manifest["exit_code"]) == ("incomplete", 130)
+
+
+def test_a_device_that_a_claim_has_broken_is_opened_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = []
+    real = claims.open_device
+
+    def counting(name: str) -> Any:
+        opened.append(real(name))
+        if len(opened) == 1:
+            opened[0].device.lost = True
+        return opened[-1]
+
+    monkeypatch.setattr(claims, "open_device", counting)
+    outcome = tried([small(tmp_path, "first"), small(tmp_path, "second")], tmp_path / "out")
+    assert len(opened) == 2
+    assert [claim.verdicts[0].verdict for claim in outcome.claims] == ["confirmed", "confirmed"]
+
+
+def test_the_verb_takes_names_and_exits_with_0_whatever_the_verdicts(tmp_path: Path) -> None:
+    call = ["claims", "--device", "simulated:test", "--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(cli.app, [*call, "kernel-is-cheap", str(small(tmp_path, "fails", "{above: 1}"))])
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.startswith("SIMULATED")
+    assert "[1/2] kernel-is-cheap ..." in done.stdout
+    assert re.search(r"^refuted +fails is so +0\.\d+ +above 1$", done.stdout, re.MULTILINE)
+    unknown = CliRunner().invoke(cli.app, [*call, "kernel-is-chaep"])
+    assert unknown.exit_code == 2
+    assert "did you mean" in unknown.stderr
+
+
+def test_without_names_every_claim_is_meant() -> None:
+    assert sorted(path.resolve() for path in claim_files([])) == FILES
+    with pytest.raises(SpecError):
+        claim_files(["no-such-claim"])
+
+
+ROW: dict[str, Any] = {
+    "run_id": "r_1",
+    "experiment": "chunks",
+    "claim": "a | b",
+    "source": "It is so.",
+    "verdict": "confirmed",
+    "figure": 2.0**21,
+    "low": 2.0**20,
+    "high": 2.0**22,
+    "unit": "bytes",
+    "limit": "at most 4MiB",
+    "reason": "wall_ms by chunk",
+    "device": "NVIDIA H200",
+    "device_kind": "cuda",
+}
+
+
+def test_the_page_tells_claim_sentence_verdict_figure_and_device() -> None:
+    lines = page_lines(
+        [ROW, ROW | {"verdict": "undecided", "figure": None, "low": None, "high": None, "source": "", "limit": ""}]
+    )
+    assert lines[0] == "# Claims of the source documents, tested on NVIDIA H200"
+    assert "2 claims: 1 confirmed, 0 refuted, 1 undecided. Run r_1." in lines
+    assert "| a \\| b | confirmed | 2MiB | 1MiB … 4MiB | at most 4MiB |" in lines
+    assert "> It is so." in lines
+    assert "**confirmed**: 2MiB, 1MiB … 4MiB (expected: at most 4MiB). From `chunks.yaml`: wall_ms by chunk" in lines
+    assert "**undecided**. From `chunks.yaml`: wall_ms by chunk" in lines
+    assert not any("SIMULATED" in line for line in lines)
+    assert any("SIMULATED" in line for line in page_lines([ROW | {"device_kind": "simulated"}]))
+
+
+def test_figures_are_written_with_their_unit() -> None:
+    ms = ROW | {"figure": 1.23456, "low": 1.0, "high": 1.5, "unit": "ms"}
+    assert (figure_text(ms), interval_text(ms)) == ("1.235 ms", "1 … 1.5 ms")
+    assert figure_text(ROW | {"figure": 0.5, "unit": ""}) == "0.5"
+    assert screen_grid([ms]).rows == (("confirmed", "a | b", "1.235 ms", "1 … 1.5 ms", "at most 4MiB"),)
