@@ -24,7 +24,7 @@ from runner.plan import (
     Release,
 )
 from runner.scenarios.base import Scenario, Size, field_error, host_ms
-from runner.scenarios.builder import DATA_SALT, PlanWriter
+from runner.scenarios.builder import DATA_SALT, ORDINARY, PlanWriter
 from runner.units import format_size
 
 REFILL_SALT: Final = FLAT + 1
@@ -166,7 +166,7 @@ def _read_early(hazard: Hazard) -> Plan:
     holding = _Holding(hazard, gate=True)
     writer = holding.writer
     host, device = writer.buffer("host", hazard.buffer, hazard.size), writer.device_buffer("device", hazard.size)
-    seen = writer.buffer("seen", "pageable", hazard.size)
+    seen = writer.buffer("seen", ORDINARY, hazard.size)
     writer.data(device)
     writer.poison(host)
     writer.poison(seen)

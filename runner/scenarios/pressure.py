@@ -11,7 +11,7 @@ from runner.memory import KINDS, BufferKind, kind_of
 from runner.pattern import FLAT, WORD
 from runner.plan import Alloc, Demand, Free, HostAccess, Plan
 from runner.scenarios.base import Known, Scenario, Size, field_error, host_ms
-from runner.scenarios.builder import PlanWriter
+from runner.scenarios.builder import ORDINARY, PlanWriter
 from runner.units import format_size
 
 GIB: Final = 2**30
@@ -92,7 +92,7 @@ class Pressure(Scenario):
     def plan(self) -> Plan:
         """Write the work, the ballast, and the work again."""
         writer = PlanWriter()
-        source, target = (writer.buffer(name, "pageable", self.size) for name in ("source", "target"))
+        source, target = (writer.buffer(name, ORDINARY, self.size) for name in ("source", "target"))
         ballast = writer.buffer("ballast", self.buffer, self.ballast_bytes(), allocate=False)
         writer.data(source)
         writer.poison(target)
@@ -122,7 +122,7 @@ class Pressure(Scenario):
         writer.mark(f"copy_{when}_begin")
         writer.host_copy((target, 0), (source, 0), self.size)
         writer.mark(f"copy_{when}_end")
-        fresh = writer.buffer(f"fresh {when}", "pageable", self.size, allocate=False)
+        fresh = writer.buffer(f"fresh {when}", ORDINARY, self.size, allocate=False)
         writer.mark(f"touch_{when}_begin")
         writer.lane += [Alloc(fresh), HostAccess(fresh, 0, self.size, "write", salt=FLAT)]
         writer.mark(f"touch_{when}_end")

@@ -82,9 +82,9 @@ def test_a_device_that_cannot_be_opened_again_is_not_run() -> None:
 
 def test_a_process_that_hangs_is_killed_with_its_children(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(FILE, str(tmp_path / "pids"))
-    result = play_apart(job(Hangs), deadline_s=8)
+    result = play_apart(job(Hangs), deadline_s=12)
     assert result.status == "timeout"
-    assert result.reason == "its process had not ended after 8 s and was killed"
+    assert result.reason == "its process had not ended after 12 s and was killed"
     assert all(until_gone(int(pid)) for pid in (tmp_path / "pids").read_text().split())
 
 
