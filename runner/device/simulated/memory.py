@@ -28,6 +28,8 @@ class Memory:
         self.places = [
             None if buffer.on_device or not kind_of(buffer.memory).migrates else Places(buffer.size) for buffer in plan.buffers
         ]
+        # Kernels find these in the device's own memory, at once or after their pages have come.
+        self.near = [buffer.on_device or kind_of(buffer.memory).migrates for buffer in plan.buffers]
         self.registered: set[int] = set()
         self.held_bytes = 0
         self._times: dict[tuple[int, int], int] = {}
@@ -116,14 +118,18 @@ class Memory:
     def read_delay_ns(self, buffer: int, offset: int, size: int, threads: int) -> int:
         """Return the ns by which the processor reads a range later than from ordinary memory."""
         slow = self.kinds[buffer].cpu_read
-        return self.fault_back_ns(buffer, offset, size) + (-(-self.ns(slow, size) // threads) if slow is not None else 0)
+        delay = -(-self.ns(slow, size) // threads) if slow is not None else 0
+        return delay if self.places[buffer] is None else delay + self.fault_back_ns(buffer, offset, size)
 
     def write_delay_ns(self, buffer: int, offset: int, size: int, threads: int) -> int:
         """Return the ns by which the processor writes a range later than pages that it had touched."""
-        return self.fault_back_ns(buffer, offset, size) + self.touch_ns(buffer, offset, size, threads)
+        delay = self.touch_ns(buffer, offset, size, threads) if self.faults[buffer] else 0
+        return delay if self.places[buffer] is None else delay + self.fault_back_ns(buffer, offset, size)
 
     def fault_in_ns(self, buffer: int, offset: int, size: int) -> int:
         """Move what lies with the host to the device, page by page as a kernel touches it; return the ns that takes."""
+        if self.places[buffer] is None:
+            return 0
         moved = self._move(buffer, offset, size, to_device=True)
         return self.ns(self.profile.migration.fault_h2d, moved) if moved else 0
 
@@ -146,12 +152,12 @@ class Memory:
 
     def kernel_ns(self, buffer: int, access: Access, size: int) -> int:
         """Return the ns of one pass of a kernel over bytes of a buffer: in the device's memory, or else over the link."""
-        return self.ns((self._near if self._is_near(buffer) else self._far)[access], size)
+        return self.ns((self._near if self.near[buffer] else self._far)[access], size)
 
     def kernel_copy_ns(self, host_buffer: int, upload: bool, size: int) -> int:
         """Return the ns of a copy by a kernel between a host buffer and the device."""
         far = self.profile.in_place
-        return self.ns(self._near["increment"] if self._is_near(host_buffer) else far.copy_h2d if upload else far.copy_d2h, size)
+        return self.ns(self._near["increment"] if self.near[host_buffer] else far.copy_h2d if upload else far.copy_d2h, size)
 
     def copy_ns(self, host_buffer: int, upload: bool, size: int) -> int:
         """Return the engine's ns for a copy from or to a host buffer, as its memory is now."""
@@ -177,10 +183,6 @@ class Memory:
             buffer.memory if buffer.on_device else _answer(REGISTERED if index in self.registered else buffer.memory)
             for index, buffer in enumerate(self.buffers)
         )
-
-    def _is_near(self, buffer: int) -> bool:
-        """Whether kernels find it in the device's own memory, at once or after its pages have come."""
-        return self.buffers[buffer].on_device or self.places[buffer] is not None
 
     def _move(self, buffer: int, offset: int, size: int, *, to_device: bool) -> int:
         places = self.places[buffer]
