@@ -119,7 +119,7 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """Add `passes` to each 32-bit word of a range of a device buffer, one kernel a pass; offset and size in multiples of 4."""
+    """Add `passes` to each 32-bit word of a range that kernels may use, one kernel a pass; offset and size in multiples of 4."""
 
     stream: int
     buffer: int
