@@ -151,9 +151,11 @@ def _statistics(spreads: Mapping[str, Spread]) -> dict[str, Cell]:
 
 def _rates(result: CaseResult, spreads: Mapping[str, Spread], run: RunInfo) -> dict[str, Cell]:
     model = result.case.model
+    if not model.RATED:
+        return {}
     rate = _gb_per_s(model.payload_bytes(), spreads[f"{run.clock or model.CLOCK}_ms"].median)
     cells: dict[str, Cell] = {"gb_per_s": rate, "gib_per_s": None if rate is None else rate * _GIB_PER_GB}
-    if run.link_gb_per_s:
+    if run.link_gb_per_s and model.ways():
         cells["link_gb_per_s"] = run.link_gb_per_s
         cells["share_of_link"] = rate / (run.link_gb_per_s * model.ways()) if rate is not None and model.ways() else None
     for direction, size in model.direction_bytes().items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, Self
+from typing import ClassVar, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -20,6 +20,8 @@ WITNESS_BYTES: Final = 1 << 20
 
 class Allocation(Scenario):
     """One stretch of memory that is allocated, touched for the first time, registered where its kind asks for it, and freed."""
+
+    RATED: ClassVar[bool] = False
 
     kind: Literal["allocation"] = Field(description="Allocating, first touch, registering and freeing, each step by itself.")
     where: Literal["host", "device"] = Field("host", description="Host memory of a kind, or memory of the device.")

@@ -74,6 +74,8 @@ class Scenario(StrictModel):
     """Fields that are lists by nature; a list anywhere else is an axis."""
     CLOCK: ClassVar[Clock] = "wall"
     """The clock whose time gives the rate: the host's wall clock, or CUDA events."""
+    RATED: ClassVar[bool] = True
+    """Whether the payload over that time is a rate that means anything."""
     ISOLATED: ClassVar[bool] = False
     """Whether a real device plays the case in a process of its own, since it may break the context or the process."""
     TOLERATES: ClassVar[bool] = False

@@ -18,6 +18,7 @@ LONGEST_BUSY_MS = 1000.0
 class Blocking(Scenario):
     """One async copy in a stream that is kept busy for a while; the events stand before that work and behind the copy."""
 
+    RATED: ClassVar[bool] = False
     CLOCK: ClassVar[Clock] = "event"
 
     kind: Literal["blocking"] = Field(description="An async copy behind earlier work in its stream.")

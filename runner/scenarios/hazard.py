@@ -41,6 +41,7 @@ class Hazard(Scenario):
     kept busy for a while instead, and the same calls are legal.
     """
 
+    RATED: ClassVar[bool] = False
     ISOLATED: ClassVar[bool] = True
     TOLERATES: ClassVar[bool] = True
 

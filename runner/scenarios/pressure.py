@@ -28,6 +28,7 @@ class Pressure(Scenario):
     The ballast is allocated between the two, so that each sample holds both and a drift of the machine shows in neither.
     """
 
+    RATED: ClassVar[bool] = False
     ISOLATED: ClassVar[bool] = True
 
     kind: Literal["pressure"] = Field(description="Work of the host alone and beside a large page-locked ballast.")
