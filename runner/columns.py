@@ -51,13 +51,24 @@ LEAD: Final = (
 
 AXES: Final = (
     Column("buffer", "text", "", "The kind of host memory that the copy engine is handed."),
-    Column("direction", "text", "", "h2d: host to device. d2h: device to host. bidirectional: both at once."),
+    Column(
+        "direction",
+        "text",
+        "",
+        "h2d: host to device. d2h: device to host. bidirectional: both at once. Of a pipeline: round_trip, upload or download.",
+    ),
     Column("size_bytes", "integer", "bytes", "Bytes that one sample moves in each direction."),
     Column("chunk_bytes", "integer", "bytes", "Bytes of one copy; the last one may be shorter."),
     Column("total_bytes", "integer", "bytes", "Bytes of the input of a pipeline."),
     Column("streams", "integer", "streams", "Streams over which the chunks take turns; for both directions at once, of each."),
     Column("slots", "integer", "slots", "Chunks that can be under way at once."),
-    Column("staging", "text", "", "direct: the data lie in the buffer. copy: the host copies each chunk in and out of it."),
+    Column(
+        "staging",
+        "text",
+        "",
+        "direct: the data lie in the buffer. copy: the host copies each chunk in and out of it. register: the data are "
+        "page-locked in place inside the timing.",
+    ),
     Column("staging_threads", "integer", "threads", "Host threads that share the staging copies."),
     Column("schedule", "text", "", "serialized: one chunk at a time. overlapped: a ring of slots."),
     Column("issue", "text", "", "Order of the calls: depth_first (chunk by chunk) or breadth_first (operation by operation)."),

@@ -1,4 +1,4 @@
-"""Each kind once through the whole flow on the simulated device: read from YAML, proven, played, verified, and in the tables."""
+"""Every field of every kind through the whole flow, on both devices: read, proven, played, verified, and in the tables."""
 
 from __future__ import annotations
 
@@ -6,50 +6,87 @@ from pathlib import Path
 
 import pytest
 
+from runner.errors import DeviceUnavailable
+from runner.flow import RunOutcome, run_experiment
 from runner.results import read_results
-from runner.scenarios import SCENARIOS
-from tests.scenarios.runs import run
+from runner.spec.load import load_experiment
+from tests.scenarios.runs import HEADER, Silent
 
-RUNS = {
-    "transfer": (
-        "buffer: [pageable, pinned, registered, write_combined, mapped, managed], direction: [h2d, d2h, bidirectional], "
-        "size: 1MiB",
+KINDS = "buffer: [pageable, pinned, registered, write_combined, mapped, managed]"
+IN_PLACE = "buffer: [pinned, registered, write_combined, mapped, managed]"
+RING = "kind: pipeline, schedule: overlapped, total: 10MiB, chunk: 3MiB"
+RUNS = [
+    (
+        f"kind: transfer, {KINDS}, direction: [h2d, d2h, bidirectional], "
+        "size: 1MiB, chunk: 300000, streams: 2, call: [async, sync]",
         ["event_ms", "wall_ms", "call_us", "cpu_ms", "host_free_ms"],
     ),
-    "pipeline": (
-        "schedule: overlapped, staging: [direct, copy, register], total: 2MiB, chunk: 1MiB, streams: 3, "
-        "stream_kind: [non_blocking, blocking, null], output_ratio: [0.5, 1, 2]",
+    (
+        "kind: transfer, buffer: [pinned, registered, write_combined, mapped], direction: [h2d, d2h, bidirectional], "
+        "size: 1MiB, mover: kernel, call: [async, sync]",
+        ["event_ms", "wall_ms"],
+    ),
+    ("kind: transfer, buffer: managed, direction: [h2d, d2h], size: 4MiB, migration: [fault, prefetch]", ["event_ms"]),
+    ("kind: transfer, buffer: [pageable, registered], direction: [h2d, d2h], size: 4MiB, pages: huge", ["event_ms"]),
+    (
+        f"{RING}, streams: 3, staging: [direct, copy, register], stream_kind: [non_blocking, blocking, null], "
+        "issue: [depth_first, breadth_first], output_ratio: [0.5, 1, 2]",
         ["wall_ms"],
     ),
-    "concurrency": ("copies: [[h2d, h2d], [h2d, d2h]], size: 1MiB", ["solo_ms", "event_ms", "concurrency"]),
-    "blocking": ("buffer: [pageable, pinned], direction: [h2d, d2h], size: 1MiB, busy_ms: 5", ["call_us", "wait_share"]),
-    "submission": ("operation: [copy, launch, record], size: 4KiB, count: 20", ["call_us", "wall_ms", "cpu_ms"]),
-    "allocation": ("buffer: [pageable, pinned, registered], size: 1MiB", ["allocate_ms", "touch_ms", "free_ms"]),
-    "access": (
-        "by: [cpu, kernel], pattern: [read, write, increment], buffer: [pinned, mapped, managed], size: 1MiB",
-        ["access_ms"],
+    (f"{RING}, streams: 3, slots: [2, 4], layout: per_engine, staging: [direct, copy], compute: {{passes: [1, 3]}}", ["wall_ms"]),
+    (f"{RING}, streams: 3, stream_kind: [blocking, non_blocking], null_stream_work: [false, true]", ["wall_ms"]),
+    (f"{RING}, direction: [upload, download], staging: [direct, copy, register], streams: 2", ["wall_ms"]),
+    (f"{RING}, staging: copy, staging_threads: [1, 3], streams: 2, compute: {{ratio: [0.5, 2]}}", ["wall_ms"]),
+    (f"{RING}, staging: register, pages: [normal, huge]", ["wall_ms", "register_ms", "unregister_ms"]),
+    (
+        "kind: pipeline, schedule: serialized, total: 10MiB, chunk: 3MiB, allocate: [once, per_chunk], "
+        "buffer: [pageable, pinned, registered, write_combined, mapped]",
+        ["wall_ms"],
     ),
-}
+    ("kind: concurrency, copies: [[h2d, h2d], [h2d, d2h], [d2h]], size: 1MiB", ["solo_ms", "event_ms", "concurrency"]),
+    ("kind: blocking, buffer: [pageable, pinned], direction: [h2d, d2h], size: 1MiB, busy_ms: 5", ["call_us", "wait_share"]),
+    ("kind: submission, operation: [copy, launch, record], size: 4KiB, count: 20", ["call_us", "wall_ms", "cpu_ms"]),
+    (f"kind: allocation, {KINDS}, size: 3MiB", ["allocate_ms", "touch_ms", "free_ms"]),
+    ("kind: allocation, buffer: registered, pages: huge, size: 4MiB", ["register_ms", "unregister_ms"]),
+    ("kind: allocation, where: device, size: 3MiB", ["allocate_ms", "free_ms"]),
+    (f"kind: access, by: cpu, {KINDS}, pattern: [read, write, increment], size: 1MiB, threads: [1, 3], passes: 2", ["access_ms"]),
+    (f"kind: access, by: kernel, {IN_PLACE}, pattern: [read, write, increment], size: 1MiB, passes: 3", ["access_ms"]),
+    (
+        "kind: access, by: kernel, place: device, buffer: [pageable, pinned], pattern: [read, write, increment], size: 1MiB",
+        ["access_ms", "wall_ms"],
+    ),
+]
 
 
-@pytest.mark.parametrize("kind", RUNS)
-def test_a_kind_runs_from_yaml_to_table(tmp_path: Path, kind: str) -> None:
-    fields, figures = RUNS[kind]
-    outcome = run(tmp_path, f"  one: {{kind: {kind}, {fields}}}\n")
+def outcome_of(tmp_path: Path, fields: str, device: str) -> RunOutcome:
+    path = tmp_path / "small.yaml"
+    path.write_text(f"{HEADER}  one: {{{fields}}}\n")
+    return run_experiment(load_experiment(path), device=device, out=tmp_path / "out", max_cases=100, watcher=Silent())
+
+
+@pytest.mark.parametrize("device", ["simulated:test", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.mark.parametrize(("fields", "figures"), RUNS, ids=[str(index) for index in range(len(RUNS))])
+def test_every_field_runs_from_yaml_to_table(tmp_path: Path, fields: str, figures: list[str], device: str) -> None:
+    try:
+        outcome = outcome_of(tmp_path, fields, device)
+    except DeviceUnavailable as error:
+        if device != "cuda":
+            raise
+        pytest.skip(str(error))
     summary = read_results(outcome.folder).summary
     assert set(summary["status"]) == {"ok"}, summary["reason"].tolist()
     assert set(summary["corrupt_bytes"]) == {0}
-    assert set(summary["stream_kind"]) == ({"non_blocking", "blocking", "null"} if kind == "pipeline" else {""})
     for figure in figures:
         assert (summary[f"median_{figure}"] >= 0).all(), figure
     assert outcome.exit_code == 0
 
 
+def test_the_null_stream_is_told_by_name(tmp_path: Path) -> None:
+    outcome = outcome_of(tmp_path, f"{RING}, stream_kind: null", "simulated:test")
+    assert read_results(outcome.folder).summary["stream_kind"].tolist() == ["null"]
+
+
 def test_a_list_of_copies_is_a_list_and_a_list_of_lists_an_axis(tmp_path: Path) -> None:
-    outcome = run(tmp_path, "  one: {kind: concurrency, copies: [h2d, h2d], size: 1MiB}\n")
+    outcome = outcome_of(tmp_path, "kind: concurrency, copies: [h2d, h2d], size: 1MiB", "simulated:test")
     assert read_results(outcome.folder).summary["copies"].tolist() == ["h2d h2d"]
     assert [result.case.axes for result in outcome.results] == [{}]
-
-
-def test_the_kinds_with_a_file_of_their_own_here_are_among_those_of_the_program() -> None:
-    assert set(RUNS) <= set(SCENARIOS)
