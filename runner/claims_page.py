@@ -9,7 +9,7 @@ from typing import Final
 from runner.rows import Row
 from runner.scenarios.base import Cell
 from runner.screen import Grid
-from runner.units import format_size
+from runner.verdicts import measured_text
 
 WORDS: Final = ("confirmed", "refuted", "undecided")
 
@@ -49,14 +49,12 @@ def counts_sentence(rows: Sequence[Row]) -> str:
 
 def figure_text(row: Row) -> str:
     """Write the figure of a verdict with its unit; empty where it has none."""
-    return _with_unit(row["figure"], row["unit"])
+    return measured_text(_number(row["figure"]), None, None, str(row["unit"]))[0]
 
 
 def interval_text(row: Row) -> str:
-    """Write the interval of a verdict's figure; empty where it has none."""
-    if row["low"] is None or row["high"] is None:
-        return ""
-    return f"{_with_unit(row['low'], '' if row['unit'] != 'bytes' else 'bytes')} … {_with_unit(row['high'], row['unit'])}"
+    """Write the interval of a verdict's figure with its unit; empty where it has none."""
+    return measured_text(None, _number(row["low"]), _number(row["high"]), str(row["unit"]))[1]
 
 
 def _told(row: Row) -> str:
@@ -66,12 +64,8 @@ def _told(row: Row) -> str:
     return f"**{row['verdict']}**{f': {measured}' if measured else ''}{limit}."
 
 
-def _with_unit(figure: Cell, unit: Cell) -> str:
-    if not isinstance(figure, int | float):
-        return ""
-    if unit == "bytes" and figure >= 1 and float(figure).is_integer():
-        return format_size(int(figure))
-    return f"{figure:.4g}{f' {unit}' if unit else ''}"
+def _number(cell: Cell) -> float | None:
+    return float(cell) if isinstance(cell, int | float) else None
 
 
 def _cell(cell: Cell) -> str:

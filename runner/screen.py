@@ -20,6 +20,7 @@ from runner.scenarios.base import Cell
 from runner.spec.load import LoadedExperiment
 from runner.stats import median
 from runner.units import format_seconds, format_size
+from runner.verdicts import Verdict, measured_text
 
 MOST_ROWS: Final = 40
 """Rows of a table on the screen; the rest is in the CSV file."""
@@ -88,10 +89,18 @@ def closing_lines(outcome: RunOutcome, rows: Sequence[Row]) -> list[str]:
     baseline = outcome.loaded.experiment.baseline
     return [
         *([speedup_sentence(rows, outcome.results, baseline)] if baseline else []),
-        *(f"{verdict.verdict}: {verdict.claim} ({verdict.reason})" for verdict in outcome.verdicts),
+        *map(verdict_line, outcome.verdicts),
         *trouble_lines(outcome.results),
         f"The tables are in {outcome.folder}/ (summary.csv, samples.csv, columns.csv).",
     ]
+
+
+def verdict_line(verdict: Verdict) -> str:
+    """Say in one line what came of a claim: the verdict, the measured figure with its interval, the limit, and the reason."""
+    figure, interval = measured_text(verdict.figure, verdict.low, verdict.high, verdict.unit)
+    told = f"{figure} ({interval})" if interval else figure
+    measured = f": {told}, expected {verdict.limit}" if told else ""
+    return f"{verdict.verdict}: {verdict.claim}{measured} ({verdict.reason})"
 
 
 def rows_of(outcome: RunOutcome) -> list[Row]:

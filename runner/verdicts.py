@@ -32,6 +32,7 @@ from runner.spec.clauses import (
 )
 from runner.spec.experiment import Experiment
 from runner.spec.fields import value_at
+from runner.stats import spread
 from runner.units import format_size
 
 Word = Literal["confirmed", "refuted", "undecided"]
@@ -39,6 +40,7 @@ Word = Literal["confirmed", "refuted", "undecided"]
 NOT_TRIED: Final[tuple[Status, ...]] = ("excluded", "skipped", "unsupported", "not_run")
 """Statuses of cases of which nothing can be said, not even how they ended."""
 _WORST_FIRST: Final[tuple[Word, ...]] = ("refuted", "undecided", "confirmed")
+_SHORT_UNITS: Final = {"10^9 bytes/s": "GB/s", "2^30 bytes/s": "GiB/s"}
 _MOST_POINTS: Final = 8
 """Points of a trend that a reason spells out."""
 
@@ -61,6 +63,18 @@ class Verdict:
     source: str = ""
     form: str = ""
     unit: str = ""
+
+
+def measured_text(figure: float | None, low: float | None, high: float | None, unit: str) -> tuple[str, str]:
+    """Write a figure and its interval with their unit, each empty where there is none: `2MiB`, `1.235 ms`, `1 … 1.5 ms`."""
+    short = "" if unit == "bytes" else _SHORT_UNITS.get(unit, unit)
+
+    def written(value: float) -> str:
+        return place_text(value, unit) if unit == "bytes" else f"{value:.4g}"
+
+    behind = f" {short}" if short else ""
+    told = "" if figure is None else written(figure) + behind
+    return told, "" if low is None or high is None else f"{written(low)} … {written(high)}{behind}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +193,7 @@ class _Judging:
         ] or [Finding("undecided", "no two cases match the selections")]
 
     def _pair(self, one: _Measured, other: _Measured, metric: str, other_metric: str, bounds: Bounds) -> Finding:
-        """Judge one pair; the interval of a ratio is from the ends of its parts' intervals, which is wider than it need be."""
+        """Judge the ratio of two figures, of two cases or of one."""
         if trouble := one.trouble() or other.trouble():
             return Finding("undecided", trouble)
         above, below = self._figure(one, metric), self._figure(other, other_metric)
@@ -188,12 +202,12 @@ class _Judging:
             return Finding("undecided", f"{lacking} was not measured")
         named = f"{other_metric} " if metric != other_metric else ""
         told = f"{metric} {above.value:.6g} of {one.label()} against {named}{below.value:.6g} of {other.label()}"
-        below = below.scaled(factor_between(metric, other_metric) or 1.0)
-        (low, high), (least, most) = above.ends(), below.ends()
-        if least <= 0:
+        factor = factor_between(metric, other_metric) or 1.0
+        figure = _paired(one, metric, other_metric, factor) if one is other else None
+        if figure is None:
+            figure = _quotient(above, below.scaled(factor))
+        if figure is None:
             return Finding("undecided", f"{told}: the figure below the line may be zero")
-        known = above.low is not None or below.low is not None
-        figure = Figure(above.value / below.value, low / most, high / least) if known else Figure(above.value / below.value)
         return _within(bounds, figure, told, one.result.deterministic)
 
     def _value(self, measured: _Measured, clause: ValueClause) -> Finding:
@@ -235,6 +249,31 @@ class _Judging:
         if slope is None:
             return Finding("undecided", f"an exponent needs three places and figures above 0; {told}")
         return _within(clause.exponent, slope, told, deterministic)
+
+
+def _quotient(above: Figure, below: Figure) -> Figure | None:
+    """Return the ratio of two figures with an interval from the ends of theirs, which is wider than it need be.
+
+    None where the figure below the line may be zero.
+    """
+    (low, high), (least, most) = above.ends(), below.ends()
+    if least <= 0:
+        return None
+    known = above.low is not None or below.low is not None
+    return Figure(above.value / below.value, *((low / most, high / least) if known else (None, None)))
+
+
+def _paired(measured: _Measured, metric: str, other_metric: str, factor: float) -> Figure | None:
+    """Return the median of the ratios of two figures of the same samples, with its own interval: what varies in both cancels out.
+
+    None where the figures are not of samples, or one below the line is zero.
+    """
+    samples = [sample.figures for sample in measured.result.samples if sample.role == "sample"]
+    if not all(figures.get(metric) is not None and figures.get(other_metric) for figures in samples):
+        return None
+    ratios = [figures[metric] / (figures[other_metric] * factor) for figures in samples]
+    of = spread(ratios, deterministic=measured.result.deterministic)
+    return None if of.median is None else Figure(of.median, of.ci_low, of.ci_high)
 
 
 def _within(bounds: Bounds, figure: Figure, reason: str, deterministic: bool) -> Finding:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,17 @@ from rich.progress import Progress
 from runner.device.contract import DeviceFacts
 from runner.flow import RunOutcome
 from runner.measure.result import CaseResult
-from runner.screen import Grid, case_line, closing_lines, opening_lines, rows_of, summary_grid, trouble_lines, varying_axes
+from runner.screen import (
+    Grid,
+    case_line,
+    closing_lines,
+    opening_lines,
+    rows_of,
+    summary_grid,
+    trouble_lines,
+    varying_axes,
+    verdict_line,
+)
 from runner.spec.load import LoadedExperiment, load_experiment
 from runner.verdicts import Verdict
 from runner.watch import LineWatcher, TerminalWatcher, bar_columns
@@ -89,7 +100,11 @@ def test_nothing_to_compare_says_so(loaded: LoadedExperiment) -> None:
 def test_verdicts_are_told(loaded: LoadedExperiment) -> None:
     verdict = Verdict("A ring wins", "refuted", 1.1, None, None, "at most 0.8", "wall_ms 11 against 10")
     lines = closing(outcome(loaded, ring(1.0, MIB, 2), verdicts=(verdict,)))
-    assert "refuted: A ring wins (wall_ms 11 against 10)" in lines
+    assert "refuted: A ring wins: 1.1, expected at most 0.8 (wall_ms 11 against 10)" in lines
+    interval = replace(verdict, low=1.0, high=1.2, unit="ms")
+    assert verdict_line(interval) == "refuted: A ring wins: 1.1 ms (1 … 1.2 ms), expected at most 0.8 (wall_ms 11 against 10)"
+    nothing = replace(verdict, verdict="undecided", figure=None, reason="no case ran")
+    assert verdict_line(nothing) == "undecided: A ring wins (no case ran)"
 
 
 def test_summary_shows_the_axes_that_vary(loaded: LoadedExperiment) -> None:

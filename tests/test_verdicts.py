@@ -122,6 +122,16 @@ def test_two_figures_of_one_case_are_compared_in_one_unit(tmp_path: Path) -> Non
     assert "no interval" not in verdict.reason
 
 
+def test_two_figures_of_the_same_samples_are_divided_sample_by_sample(tmp_path: Path) -> None:
+    clause = "of: {scenario: copy, buffer: pinned, size: 1MiB}, against: {scenario: copy, buffer: pinned, size: 1MiB}, "
+    clause += "metric: call_us, against_metric: event_ms, ratio: {at_most: 0.5}"
+    times = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]
+    figures = copies(times, [1], [1], [1]) | copies([450 * time for time in times], [1], [1], [1], metric="call_us")
+    verdict = judged(tmp_path, clause, figures)
+    assert (verdict.verdict, verdict.figure) == ("confirmed", pytest.approx(0.45))
+    assert (verdict.low, verdict.high) == (pytest.approx(0.45), pytest.approx(0.45))
+
+
 SAME = f"of: {RING}, against: {{scenario: loop}}, metric: wall_ms, same_within: 0.05"
 
 
