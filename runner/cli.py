@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -18,16 +19,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
+from pydantic_core import PydanticCustomError
 
 from runner import __version__
-from runner.errors import DmalabError, InputError
+from runner.errors import DmalabError, EnvironmentProblem, InputError
 from runner.expand import MOST_CASES, expand
+from runner.spec.experiment import check_device
 from runner.spec.load import LoadedExperiment, load_experiment
+from runner.units import counted
 
 if TYPE_CHECKING:
     from runner.flow import Watcher
 
 WORST_FIRST: Final = (130, 70, 3, 2, 4, 5, 0)
+LARGEST_GRID: Final = 10_000_000
+"""The most that `--max-cases` can be raised to: a case takes about a kilobyte of memory."""
 CLOSED_PIPE: Final = 141
 """What a shell gives for a command whose reader went away, as in `dmalab list | head`."""
 Result = TypeVar("Result")
@@ -40,18 +46,36 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+
+def checked_device(text: str | None) -> str | None:
+    """Return what `--device` was given; raises a refusal by the same rules as in a file."""
+    try:
+        return None if text is None else check_device(text)
+    except PydanticCustomError as error:
+        said = error.context or {}
+        words = (said.get("message"), said.get("allowed") and f"allowed: {said['allowed']}", said.get("hint"))
+        raise typer.BadParameter(f"{text!r} is {'; '.join(str(each) for each in words if each)}") from None
+
+
 FileArgument = Annotated[str, typer.Argument(help="A path, or a name in experiments/.", metavar="FILE")]
 FilesArgument = Annotated[list[str], typer.Argument(help="Paths, or names in experiments/.", metavar="FILE")]
 DeviceOption = Annotated[
     str | None,
-    typer.Option("--device", help="auto, cuda, cuda:N, simulated or simulated:PROFILE instead of the file's.", metavar="D"),
+    typer.Option(
+        "--device",
+        help="auto, cuda, cuda:N, simulated or simulated:PROFILE instead of the file's.",
+        metavar="D",
+        callback=checked_device,
+    ),
 ]
 OutOption = Annotated[Path, typer.Option("--out", help="Folder for the results.", metavar="DIR")]
 SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", help="Change one key for this run, as in measure.samples=5; may be repeated.", metavar="KEY=VALUE"),
 ]
-CasesOption = Annotated[int, typer.Option("--max-cases", min=1, help="Refuse a grid of more cases than this.", metavar="N")]
+CasesOption = Annotated[
+    int, typer.Option("--max-cases", min=1, max=LARGEST_GRID, help="Refuse a grid of more cases than this.", metavar="N")
+]
 
 
 class Topic(StrEnum):
@@ -67,10 +91,8 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal that cannot show a sign shows a question mark
-    try:
-        app(prog_name="dmalab")
-    except KeyboardInterrupt:
-        sys.exit(130)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends a run wants what was measured, as with Ctrl-C
+    app(prog_name="dmalab")
 
 
 def guarded(verb: Callable[..., int]) -> Callable[..., None]:
@@ -87,7 +109,7 @@ def guarded(verb: Callable[..., int]) -> Callable[..., None]:
             say_error("interrupted")
             code = 130
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that closing the stream stays silent too
+            silence_stdout()
             code = CLOSED_PIPE
         except Exception as error:
             say_error(own_fault(error))
@@ -147,7 +169,7 @@ def validate(files: FilesArgument, overrides: SetOption = None, max_cases: Cases
     experiments = load_all(files, overrides or [])
     counts = count_all(experiments, max_cases)
     for loaded, (cases, excluded) in zip(experiments, counts, strict=True):
-        say([f"{loaded.path}: all well, {cases:,} cases" + (f", {excluded:,} of them excluded" if excluded else "")])
+        say([f"{loaded.path}: all well, {counted(cases, 'case')}" + (f", {excluded:,} of them excluded" if excluded else "")])
     return 0
 
 
@@ -173,9 +195,7 @@ def list_things(
 @app.command()
 @guarded
 def claims(
-    files: Annotated[
-        list[str] | None, typer.Argument(help="Names or paths; every claim where omitted.", metavar="FILE")
-    ] = None,
+    files: Annotated[list[str] | None, typer.Argument(help="Names or paths; every claim where omitted.", metavar="FILE")] = None,
     device: DeviceOption = None,
     out: OutOption = Path("results"),
 ) -> int:
@@ -245,8 +265,19 @@ def watching() -> Iterator[Watcher]:
 
 
 def say(lines: Sequence[str]) -> None:
-    """Print lines at once, so that a pipe sees each as it comes."""
-    print("\n".join(lines), flush=True)
+    """Print lines at once, so that a pipe sees each as it comes; raises EnvironmentProblem where they cannot be written."""
+    try:
+        print("\n".join(lines), flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        silence_stdout()
+        raise EnvironmentProblem(f"the standard output cannot be written: {error.strerror}") from None
+
+
+def silence_stdout() -> None:
+    """Let what is still to be written go nowhere, so that closing the stream at the end stays silent too."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def say_error(sentence: str) -> None:

@@ -65,10 +65,10 @@ def run_experiment(loaded: LoadedExperiment, *, device: str | None, out: Path, m
     with closing(opened.device):
         facts = opened.device.facts()
         folder = _start(out, loaded, facts, opened.note)
-        watcher.opened(loaded, facts, opened.note, len(cases))
         results: list[CaseResult] = []
         interrupted = False
         try:
+            watcher.opened(loaded, facts, opened.note, len(cases))
             _sweep(opened.device, facts, cases, loaded.experiment.measure, results, watcher)
         except KeyboardInterrupt:
             interrupted = True

@@ -19,7 +19,7 @@ from runner.spec.load import LoadedExperiment
 
 PRICED_CASES: Final = 60
 """Cases that are really played on the simulated device; the others are taken to cost the mean of these."""
-PRICED_OPERATIONS: Final = 40_000
+PRICED_OPERATIONS: Final = 10_000
 """Operations after which no further case is played, so that the price of large pipelines does not take seconds itself."""
 SHOWN_CASES: Final = 12
 FILLED_BYTES_PER_SECOND: Final = 8e9
@@ -70,7 +70,9 @@ def price(loaded: LoadedExperiment, *, device: str | None, max_cases: int) -> Pr
     shown: list[Case] = []
     spread = _Spread()
     for case in expand(loaded, max_cases):
-        tally = tallies.setdefault(case.scenario, _Tally())
+        tally = tallies.get(case.scenario)
+        if tally is None:
+            tally = tallies[case.scenario] = _Tally()
         tally.cases += 1
         tally.description = tally.description or case.model.describe()
         if len(shown) < SHOWN_CASES:

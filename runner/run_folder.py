@@ -16,7 +16,8 @@ from typing import Any, Final
 
 from runner import __version__
 from runner.device.contract import DeviceFacts
-from runner.errors import EnvironmentProblem
+from runner.errors import EnvironmentProblem, UsageError
+from runner.tables import write_whole
 
 RECORDED_PACKAGES: Final = ("numpy", "pandas", "pydantic", "PyYAML", "pycuda", "cuda-bindings", "rich", "typer")
 RECORDED_VARIABLES: Final = ("CUDA_", "PYCUDA_", "NVIDIA_", "GLIBC_TUNABLES", "OMP_NUM_THREADS")
@@ -34,7 +35,7 @@ class RunFolder:
     def create(cls, out: Path, name: str, spec_sha256: str, now: datetime | None = None) -> RunFolder:
         """Make a new folder under `out/name`; two runs never share one, also when they start in the same second.
 
-        Raises EnvironmentProblem where the folder cannot be made.
+        Raises UsageError where a file stands in the way of the folder, EnvironmentProblem where it cannot be made otherwise.
         """
         started = (now or datetime.now(UTC)).strftime("%Y%m%dT%H%M%SZ")
         for attempt in range(1000):
@@ -43,7 +44,11 @@ class RunFolder:
             try:
                 path.mkdir(parents=True, exist_ok=False)
             except FileExistsError:
+                if not path.exists():
+                    raise UsageError(f"{out / name} can be no folder of results: a link or a file is in its way") from None
                 continue
+            except NotADirectoryError:
+                raise UsageError(f"{out / name} can be no folder of results: a part of it is a file") from None
             except OSError as error:
                 raise EnvironmentProblem(
                     f"the results folder {path} cannot be made: {error.strerror}; choose another with --out"
@@ -52,11 +57,8 @@ class RunFolder:
         raise EnvironmentProblem(f"no free folder name was found in {out / name}")
 
     def write_bytes(self, name: str, content: bytes) -> None:
-        """Write a file whole or not at all."""
-        target = self.path / name
-        temporary = target.with_name(f".{name}.new")
-        temporary.write_bytes(content)
-        os.replace(temporary, target)
+        """Write a file whole or not at all; raises EnvironmentProblem where it cannot be written."""
+        write_whole(self.path / name, content)
 
     def write_manifest(self, **changes: Any) -> None:
         """Change the manifest and write it whole."""

@@ -34,8 +34,13 @@ class Grid:
     rows: tuple[tuple[str, ...], ...]
     note: str = ""
 
-    def drawn(self) -> Table:
-        """Return the table for a terminal; numbers stand at the right."""
+    def drawn(self, width: int) -> Table | Text:
+        """Return the table for a terminal of `width` columns; numbers stand at the right.
+
+        Where it does not fit it is plain lines, each wrapped by itself: in columns of three letters nobody reads a word.
+        """
+        if sum(self._widths()) + 3 * len(self.headers) + 1 > width:
+            return Text("\n".join(self.lines()))
         table = Table(box=box.SIMPLE_HEAD, caption=self.note or None, caption_justify="left")
         for place, header in enumerate(self.headers):
             table.add_column(header, justify="right" if self._is_numeric(place) else "left", overflow="fold")
@@ -46,7 +51,7 @@ class Grid:
     def lines(self) -> list[str]:
         """Return the table as aligned plain text."""
         numeric = [self._is_numeric(place) for place in range(len(self.headers))]
-        widths = [max(len(row[place]) for row in (self.headers, *self.rows)) for place in range(len(self.headers))]
+        widths = self._widths()
         lines = [
             "  ".join(
                 cell.rjust(width) if right else cell.ljust(width) for cell, width, right in zip(row, widths, numeric, strict=True)
@@ -54,6 +59,9 @@ class Grid:
             for row in (self.headers, *self.rows)
         ]
         return [*lines, *([self.note] if self.note else [])]
+
+    def _widths(self) -> list[int]:
+        return [max(len(row[place]) for row in (self.headers, *self.rows)) for place in range(len(self.headers))]
 
     def _is_numeric(self, place: int) -> bool:
         filled = [row[place] for row in self.rows if row[place]]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from runner.columns import Column, all_columns, case_columns, sample_columns, summary_columns, verdict_columns
+from runner.errors import EnvironmentProblem
 from runner.expand import Case
 from runner.measure.result import CaseResult
 from runner.rows import Row, RunInfo, case_rows, number, sample_rows, summary_rows, text, verdict_rows
@@ -88,15 +89,21 @@ def write_csv(table: pd.DataFrame, path: Path) -> None:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Put `content` at `path` through a temporary file beside it, so that no reader and no crash sees half of it."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    """Put `content` at `path` through a temporary file beside it, so that no reader and no crash sees half of it.
+
+    Raises EnvironmentProblem where it cannot be written, as on a full disk.
+    """
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+    except OSError as error:
+        raise EnvironmentProblem(f"{path} cannot be written: {error.strerror}; choose another folder with --out") from error

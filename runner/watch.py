@@ -80,7 +80,7 @@ class TerminalWatcher:
         """Take the bar away and show the summary and what came out."""
         self.progress.stop()
         rows = rows_of(outcome)
-        self.show(summary_grid(outcome, rows).drawn())
+        self.show(summary_grid(outcome, rows).drawn(self.progress.console.width))
         for line in closing_lines(outcome, rows):
             self.show(line)
 

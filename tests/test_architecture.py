@@ -101,7 +101,7 @@ def test_only_tables_and_results_import_pandas(module: str) -> None:
 @pytest.mark.parametrize("module", MODULES)
 def test_only_the_command_line_prints_or_exits(module: str) -> None:
     found = {"print", "exit", "quit", "sys.exit", "os._exit", "sys.stdout.write", "sys.stderr.write"} & set(calls_of(module))
-    assert not found or module == "runner.cli", f"{module} calls {sorted(found)}"
+    assert not found or module in ("runner.cli", "runner.__main__"), f"{module} calls {sorted(found)}"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import os
 import signal
 import subprocess
@@ -285,3 +286,85 @@ def test_a_terminal_without_signs_gets_question_marks(small: Path) -> None:
     command = [sys.executable, "-m", "runner", "plan", str(small)]
     result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
     assert "L?uft es in ?s?" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("device", "words"),
+    [
+        ("", "'' is not a device; allowed: auto, cuda, cuda:N"),
+        ("all", "'all' is not a device"),
+        ("cuda:x", "did you mean cuda?"),
+        ("simulated:h20", "is not a device that can be simulated; allowed: simulated:h200, simulated:rtx-4090"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["run", "plan"])
+def test_a_device_that_cannot_be_is_wrong_use(small: Path, verb: str, device: str, words: str) -> None:
+    result = dmalab(verb, small, "--device", device)
+    assert result.exit_code == 2
+    assert words in " ".join(result.stderr.split())
+
+
+def test_a_profile_that_there_is_not_is_a_fault_of_the_file(small: Path) -> None:
+    small.write_text(SMALL + "device: simulated:h20\n")
+    result = dmalab("validate", small)
+    assert result.exit_code == 2
+    assert "small.yaml:8:9: device: not a device that can be simulated, got simulated:h20" in result.stderr
+    assert "did you mean h200?" in result.stderr
+
+
+def test_a_full_disk_under_the_screen_is_3_and_the_tables_are_written(small: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "runner", "run", small, "--device", "simulated:test", "--out", tmp_path / "out"]
+    with open("/dev/full", "w") as full:
+        result = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert result.returncode == 3
+    assert result.stderr == "the standard output cannot be written: No space left on device\n"
+    assert [row["status"] for row in rows(tmp_path)] == ["not_run"] * 5
+
+
+def test_a_full_disk_under_the_tables_is_one_sentence_and_3(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    result = run(small)
+    assert result.exit_code == 3
+    assert result.stderr.count("\n") == 1
+    assert "cannot be written: No space left on device" in result.stderr
+
+
+def test_a_run_that_is_ended_from_outside_keeps_what_was_measured(small: Path, tmp_path: Path) -> None:
+    chunks = ", ".join(f"{4 * n}KiB" for n in range(1, 400))
+    small.write_text(SMALL.replace("[8KiB, 16KiB]", f"[{chunks}]").replace("total: 64KiB, chunk: [", "total: 16MiB, chunk: ["))
+    command = [sys.executable, "-m", "runner", "run", small, "--device", "simulated:test", "--out", tmp_path / "out"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        while not process.stdout.readline().startswith("["):
+            assert process.poll() is None, "the run was over before its first line"
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate()
+    assert process.returncode == 130
+    assert "Traceback" not in said
+    table = rows(tmp_path)
+    assert len(table) == 1 + 399 * 2
+    assert {row["status"] for row in table} == {"ok", "not_run"}
+
+
+def test_an_interrupt_while_modules_are_read_is_no_traceback() -> None:
+    code = """if True:
+        import sys
+
+        class Stop:
+            def find_spec(self, name, path=None, target=None):
+                if name == "typer":
+                    raise KeyboardInterrupt
+
+        sys.meta_path.insert(0, Stop())
+        from runner.__main__ import main
+        main()
+    """
+    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout, result.stderr) == (130, "", "")
+
+
+def test_a_grid_that_no_memory_could_hold_cannot_be_allowed(small: Path) -> None:
+    assert run(small, "--max-cases", 10**9).exit_code == 2

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.errors import EnvironmentProblem
+from runner.errors import EnvironmentProblem, UsageError
 from runner.run_folder import RunFolder, describe_host
 
 NOON = datetime(2026, 11, 29, 12, 0, 0, tzinfo=UTC)
@@ -42,12 +43,28 @@ def test_latest_points_at_the_newest(tmp_path: Path) -> None:
         assert (tmp_path / "overlap" / "latest").resolve() == folder.path.resolve()
 
 
-def test_a_place_where_no_folder_can_be_made_is_said_plainly(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(EnvironmentProblem, match="cannot be made: Not a directory; choose another with --out"):
-        RunFolder.create(tmp_path / "file", "overlap", "ab" * 32, NOON)
+def test_a_place_where_no_folder_can_be_made_is_said_plainly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(EnvironmentProblem, match="cannot be made: Permission denied; choose another with --out"):
+        RunFolder.create(tmp_path, "overlap", "ab" * 32, NOON)
 
 
 def test_only_variables_that_change_measurements_are_recorded() -> None:
     host = describe_host({"CUDA_VISIBLE_DEVICES": "0", "SECRET_TOKEN": "x", "GLIBC_TUNABLES": "a"})
     assert host["variables"] == {"CUDA_VISIBLE_DEVICES": "0", "GLIBC_TUNABLES": "a"}
+
+
+def test_a_file_in_the_way_of_the_folder_is_wrong_use(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="a part of it is a file"):
+        RunFolder.create(tmp_path / "file", "overlap", "ab" * 32, NOON)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "overlap").write_text("")
+    with pytest.raises(UsageError, match="a part of it is a file"):
+        RunFolder.create(tmp_path / "out", "overlap", "ab" * 32, NOON)
+    (tmp_path / "link").symlink_to("nowhere")
+    with pytest.raises(UsageError, match="a link or a file is in its way"):
+        RunFolder.create(tmp_path / "link", "overlap", "ab" * 32, NOON)

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 from rich.progress import Progress
+from rich.table import Table
+from rich.text import Text
 
 from runner.device.contract import DeviceFacts
 from runner.flow import RunOutcome
@@ -174,3 +176,11 @@ def test_on_a_terminal_there_is_a_bar_and_a_table(loaded: LoadedExperiment) -> N
     watcher.finished(outcome(loaded, result, facts=SIMULATED))
     said = screen.getvalue()
     assert said.index("SIMULATED") < said.index("1/1") < said.index("median ms") < said.index("The tables are in")
+
+
+def test_a_table_wider_than_the_terminal_is_plain_lines_with_whole_words() -> None:
+    grid = Grid(("scenario", "median ms"), (("overlapped", "97.75"), ("serialized", "168.8")))
+    assert isinstance(grid.drawn(26), Table)
+    narrow = grid.drawn(25)
+    assert isinstance(narrow, Text)
+    assert narrow.plain.splitlines() == grid.lines()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import math
 import os
@@ -11,6 +12,7 @@ import pytest
 
 from runner import columns
 from runner.columns import Column, all_columns, case_columns, field_columns, sample_columns, summary_columns
+from runner.errors import EnvironmentProblem
 from runner.measure.result import CaseResult, Sample
 from runner.rows import number, text
 from runner.scenarios import SCENARIOS
@@ -276,10 +278,10 @@ def test_a_failed_write_leaves_the_old_file_and_no_rest(tmp_path: Path, monkeypa
     path.write_text("old")
 
     def refuse(*_: object) -> None:
-        raise OSError("no space left")
+        raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "replace", refuse)
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(EnvironmentProblem, match="cannot be written: No space left on device"):
         write_csv(columns_frame(), path)
     assert path.read_text() == "old"
     assert [entry.name for entry in tmp_path.iterdir()] == ["summary.csv"]

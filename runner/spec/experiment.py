@@ -8,16 +8,17 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
+from runner.device.simulated.profile import profile_names
 from runner.scenarios.base import StrictModel
 from runner.spec.clauses import Expectation
 from runner.spec.places import nearest
 
 MOST_SAMPLES: Final = 100_000
 ALLOWED_NAME: Final = "a lower-case letter, then up to 63 lower-case letters, digits, _ or -"
-ALLOWED_DEVICE: Final = "auto, all, cuda, cuda:N, simulated, simulated:PROFILE"
+ALLOWED_DEVICE: Final = "auto, cuda, cuda:N, simulated, simulated:PROFILE"
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}", re.ASCII)
-_DEVICE = re.compile(r"auto|all|cuda(?::(?:0|[1-9][0-9]{0,3}))?|simulated(?::[a-z0-9][a-z0-9_.-]{0,63})?", re.ASCII)
+_DEVICE = re.compile(r"auto|cuda(?::(?:0|[1-9][0-9]{0,3}))?|simulated(?::[a-z0-9][a-z0-9_.-]{0,63})?", re.ASCII)
 _RESERVED: Final = frozenset({"con", "prn", "aux", "nul"} | {f"{port}{n}" for port in ("com", "lpt") for n in range(10)})
 
 
@@ -37,8 +38,13 @@ def check_name(text: str) -> str:
 def check_device(text: str) -> str:
     """Return the name of a device as a file or `--device` may give it; raises a Pydantic error that tells what is allowed."""
     if not _DEVICE.fullmatch(text):
-        hint = nearest(text, ("auto", "all", "cuda", "simulated"))
+        hint = nearest(text, ("auto", "cuda", "simulated"))
         raise PydanticCustomError("device", "not a device", {"message": "not a device", "allowed": ALLOWED_DEVICE, "hint": hint})
+    kind, _, profile = text.partition(":")
+    if kind == "simulated" and profile and profile not in profile_names():
+        message, allowed = "not a device that can be simulated", ", ".join(f"simulated:{name}" for name in profile_names())
+        hint = nearest(profile, profile_names())
+        raise PydanticCustomError("device", "not a device", {"message": message, "allowed": allowed, "hint": hint})
     return text
 
 
@@ -74,7 +80,7 @@ class Experiment(StrictModel):
 
     name: Name = Field(description="Name of the experiment and of its folder of results.")
     question: str = Field(min_length=1, max_length=2000, description="What the experiment shall answer.")
-    device: DeviceName = Field("auto", description="auto, cuda, cuda:N, all, simulated or simulated:PROFILE.")
+    device: DeviceName = Field("auto", description="auto, cuda, cuda:N, simulated or simulated:PROFILE.")
     measure: Measure = Field(Measure(), description="How often each case is measured, and by which clock.")
     baseline: str | None = Field(None, description="The scenario against which every other case gets a speedup.")
     scenarios: dict[Name, dict[str, Any]] = Field(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from runner.errors import Problem, SpecError
+from runner.spec.compose import shorten
 from runner.spec.nodes import read_value
 from runner.spec.places import Document, Path, Place, nearest
 
@@ -20,7 +21,7 @@ def override(document: Document, settings: Sequence[str]) -> list[Problem]:
 
 
 def _apply(document: Document, setting: str) -> list[Problem]:
-    label = f"--set {setting}"
+    label = f"--set {shorten(setting)}"
     key, equals, text = setting.partition("=")
     steps = key.strip().split(".")
     if not equals or not all(steps):

@@ -180,7 +180,7 @@ class _Reader:
             for place, name in enumerate(names):
                 at: Path = (*loc, index, place)
                 if not isinstance(name, str) or name not in by_name:
-                    hint = guess(str(name), tuple(by_name))
+                    hint = guess(str(name), tuple(by_name)) if by_name else "a list of values makes a field an axis"
                     self.problems.append(self.document.problem(at, "not an axis", allowed=", ".join(by_name), hint=hint))
                 elif name in group_of or by_name[name] in axes:
                     self.problems.append(self.document.problem(at, f"the axis {name} is zipped twice", hint="keep one of them"))

@@ -49,7 +49,6 @@ def test_the_last_of_several_overrides_wins_and_an_equals_sign_may_stand_in_the_
         ("measure.samples=", "measure.samples: a whole number is expected, got nothing"),
         ("scenarios.copy.size=[1MiB, 1048576]", "scenarios.copy.size[1]: the axis size has one value twice"),
         ("scenarios.copy.size=[1MiB", "this is not YAML"),
-        ("scenarios.copy.size=\t1MiB", "tab character; use spaces"),
         ("scenarios.copy.size=!!int 3", "the tag !!int is not allowed"),
         ("name.x=3", "name.x: x cannot be set: a single value is there"),
         ("name.x.y=3", "name.x.y: x cannot be reached: a single value is there"),
@@ -64,6 +63,17 @@ def test_a_wrong_override_is_told_with_the_setting_as_its_place(tmp_path: Path, 
     assert problem.file == f"--set {setting}"
     assert problem.line == 0
     assert problem.sentence().startswith(f"--set {setting}: {sentence}")
+
+
+def test_a_setting_of_many_lines_or_letters_is_told_in_one_short_line(tmp_path: Path) -> None:
+    tab = only_problem(tmp_path, HEAD + COPY, ["scenarios.copy.size=\t1MiB"])
+    assert tab.sentence() == "--set scenarios.copy.size= 1MiB: tab character; use spaces"
+    lines = only_problem(tmp_path, HEAD + COPY, ["scenarios.copy.size=1\n---\n2"])
+    assert lines.sentence().startswith("--set scenarios.copy.size=1 --- 2: one document expected")
+    sizes = ", ".join(f"{n}MiB" for n in [*range(1, 100), 1])
+    long = only_problem(tmp_path, HEAD + COPY, [f"scenarios.copy.size=[{sizes}]"])
+    assert len(long.file) == len("--set ") + 60
+    assert long.file.endswith("…")
 
 
 def test_problems_of_the_file_and_of_overrides_come_together(tmp_path: Path) -> None:
