@@ -292,6 +292,14 @@ def test_a_selection_whose_cases_are_all_excluded_is_refused(tmp_path: Path) -> 
         load_experiment(path)
 
 
+def test_a_trend_over_an_axis_that_moves_with_another_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "judged.yaml"
+    zipped = HEAD.replace("buffer: [pinned, pageable]}", "chunk: [1MiB, 2MiB, 4MiB, 8MiB], zip: [[size, chunk]]}")
+    path.write_text(zipped + "  - {claim: c, of: {scenario: copy}, metric: event_ms, over: size, exponent: {above: 1}}\n")
+    with pytest.raises(SpecError, match="size moves together with chunk"):
+        load_experiment(path)
+
+
 def test_a_row_holds_all_of_a_verdict(tmp_path: Path) -> None:
     verdict = judged(tmp_path, RATIO, walls([10], [20], [5], [99], [15], [99]))
     (row,) = verdict_rows(RunInfo("r_x", "judged", "test", "cuda"), [verdict])

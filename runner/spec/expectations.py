@@ -152,6 +152,9 @@ class Expectations:
             self.problems.append(self.document.problem((*loc, "over"), message, allowed=allowed, hint=hint))
         elif not all(isinstance(value, int | float) and not isinstance(value, bool) for value in axes[over].values):
             self.problems.append(self.document.problem((*loc, "over"), "an axis of numbers or sizes is expected"))
+        elif beside := [axis.name for group in spec.groups if axes[over] in group for axis in group if axis.name != over]:
+            message = f"{over} moves together with {', '.join(beside)}, so that no trend is of {over} alone"
+            self.problems.append(self.document.problem((*loc, "over"), message))
         elif met and len({value_at(model, over) for _, model in met}) < FEWEST_PLACES:
             message = f"the selection has fewer than {FEWEST_PLACES} values of {over}, which show no trend"
             self.problems.append(self.document.problem((*loc, "over"), message))
