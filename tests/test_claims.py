@@ -16,7 +16,7 @@ from runner import claims, cli
 from runner.claims import ClaimResult, ClaimsOutcome, claim_files, run_claims
 from runner.claims_page import figure_text, interval_text, page_lines, screen_grid
 from runner.device.contract import DeviceFacts
-from runner.errors import PlanError, SpecError
+from runner.errors import DeviceUnavailable, PlanError, SpecError
 from runner.expand import Case
 from runner.measure.result import CaseResult
 from runner.results import read_results
@@ -202,6 +202,17 @@ def test_the_verb_takes_names_and_exits_with_0_whatever_the_verdicts(tmp_path: P
     unknown = CliRunner().invoke(cli.app, [*call, "kernel-is-chaep"])
     assert unknown.exit_code == 2
     assert "did you mean" in unknown.stderr
+
+
+@pytest.mark.gpu
+def test_a_real_device_keeps_order_tells_its_pointers_and_shows_what_an_early_refill_spoils(tmp_path: Path) -> None:
+    names = ("order-within-a-stream", "what-a-pointer-tells", "slot-refilled-too-early")
+    try:
+        outcome = run_claims(claim_files(names), device="cuda", out=tmp_path, watcher=Watch())
+    except DeviceUnavailable as error:
+        pytest.skip(str(error))
+    assert {row["device_kind"] for row in verdicts_in(outcome.folder)} == {"cuda"}
+    assert [(row["claim"], row["reason"]) for row in verdicts_in(outcome.folder) if row["verdict"] != "confirmed"] == []
 
 
 def test_without_names_every_claim_is_meant() -> None:
