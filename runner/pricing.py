@@ -12,8 +12,10 @@ from runner.device.contract import Device
 from runner.device.select import open_twin
 from runner.errors import CaseError
 from runner.expand import Case, expand
+from runner.measure.companions import CompanionBook
 from runner.plan import Demand, Fill, Plan
 from runner.plan_check import check_plan
+from runner.scenarios.base import Known, Scenario
 from runner.spec.experiment import Measure
 from runner.spec.load import LoadedExperiment
 
@@ -129,17 +131,29 @@ def _play(device: Device, cases: Sequence[Case], measure: Measure) -> tuple[floa
     plays = measure.warmup + measure.samples
     seconds, operations = 0.0, 0
     demands = [Demand(0, 0, 0)]
+    book = CompanionBook(device, device.facts().host_bytes or 0, measure)
     for case in cases:
         if operations > PRICED_OPERATIONS:
             break
-        plan = case.model.plan()
+        demands.append(case.model.demand())
+        try:
+            plan = _resolved(case, book).plan()
+        except CaseError:
+            continue
         operations += sum(len(lane) for lane in plan.lanes)
-        demands.append(plan.demand())
         seconds += plays * (sum(_walls(device, plan)) + _untimed_bytes(plan) / FILLED_BYTES_PER_SECOND)
     largest = Demand(
         *(max(getattr(demand, sort) for demand in demands) for sort in ("pageable_bytes", "pinned_bytes", "device_bytes"))
     )
     return seconds, largest, len(demands) - 1
+
+
+def _resolved(case: Case, book: CompanionBook) -> Scenario:
+    """Return the case's model with its work as a number; its companions are played only where that needs them."""
+    try:
+        return case.model.resolved(Known(book.host_bytes))
+    except CaseError:
+        return book.prepare(case).case.model
 
 
 def _walls(device: Device, plan: Plan) -> Iterator[float]:

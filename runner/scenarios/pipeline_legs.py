@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from runner.errors import CaseFailed
 from runner.scenarios.base import Known, Scenario
 from runner.scenarios.legs import Leg, Part
 
 if TYPE_CHECKING:
+    from runner.memory import BufferKind
     from runner.scenarios.pipeline import Pipeline
 
 HOST_PARTS: Final = ("host_in", "host_out")
@@ -96,14 +97,15 @@ def _parts(pipeline: Pipeline) -> list[Part]:
 def _leg(pipeline: Pipeline, part: Part) -> Leg:
     """Return one leg, described by no more than what changes its time, so that cases share it."""
     staged = pipeline.staging == "copy"
+    ratio = pipeline.output_of(1) if part in ("d2h", "host_out") else 1
     return Leg(
         part=part,
         # The kernel never sees the host's buffer, and data that are registered in place are copied as registered memory.
-        buffer="pinned" if part == "kernel" else "registered" if pipeline.staging == "register" else pipeline.buffer,
+        buffer="pinned" if part == "kernel" else cast("BufferKind", pipeline.handed()),
         pages="normal" if part == "kernel" or staged else pipeline.pages,
         staged=staged and part != "kernel",
-        total=pipeline.total,
-        chunk=pipeline.chunk,
+        total=int(pipeline.total * ratio),
+        chunk=int(pipeline.chunk * ratio),
         slots=1 if part == "kernel" else pipeline.ring_slots(),
         passes=(pipeline.compute.passes or 1) if part == "kernel" else 1,
         threads=pipeline.staging_threads if part in HOST_PARTS else 1,

@@ -36,6 +36,15 @@ def test_only_the_parts_that_a_pipeline_has_are_measured(fields: dict[str, objec
     assert list(companions_of(pipeline(**fields))) == names
 
 
+def test_the_way_back_moves_the_output_and_registered_data_are_copied_as_such() -> None:
+    legs = companions_of(pipeline(output_ratio=0.5))
+    assert [(legs[name].payload_bytes(), legs[name].chunk) for name in ("leg_h2d", "leg_d2h")] == [
+        (2048, 256),
+        (1024, 128),
+    ]
+    assert companions_of(pipeline(staging="register"))["leg_h2d"].buffer == "registered"
+
+
 def test_cases_that_differ_in_streams_alone_share_their_kernel_leg() -> None:
     first, second = (companions_of(pipeline(streams=streams))["leg_kernel"] for streams in (2, 5))
     assert first == second
