@@ -65,7 +65,6 @@ def _expand(loaded: LoadedExperiment) -> Iterator[Case]:
         grid = Grid(spec)
         faults = GridFaults(loaded.document, grid)
         identity = _identity_of(grid)
-        names = tuple(axis.name for axis in grid.axes)
         to_run = False
         for point in grid:
             to_run = to_run or not point.excluded
@@ -79,7 +78,7 @@ def _expand(loaded: LoadedExperiment) -> Iterator[Case]:
             if case_id in seen:
                 problems.append(_double(loaded, spec, case_id))
             seen.add(case_id)
-            yield Case(case_id, spec.name, index, point.model, point.excluded, dict(zip(names, point.values, strict=True)))
+            yield Case(case_id, spec.name, index, point.model, point.excluded, point.axes)
             index += 1
         problems += faults.problems()
         if not to_run:

@@ -260,7 +260,7 @@ def test_a_list_by_nature_is_one_value_and_a_list_of_lists_its_axis() -> None:
     assert one.fixed["copies"] == ("h2d", "h2d")
     assert [axis.name for axis in one.axes] == ["size"]
     several = together("copies: [[h2d, h2d], [h2d, d2h]], size: 1MiB")
-    assert [point.values for point in Grid(several)] == [(("h2d", "h2d"),), (("h2d", "d2h"),)]
+    assert [dict(point.axes) for point in Grid(several)] == [{"copies": ("h2d", "h2d")}, {"copies": ("h2d", "d2h")}]
     assert all(point.model is not None for point in Grid(several))
 
 

@@ -37,13 +37,13 @@ class Refusal:
 
 
 class Point(NamedTuple):
-    """One combination of a grid: the index and the value of each axis, its model or the refusal, and why it is excluded.
+    """One combination of a grid: the index of each axis, its value by the axis's name, the model or the refusal, why excluded.
 
     An excluded point is not checked across its fields: its model may hold together what the kind would refuse.
     """
 
     indices: tuple[int, ...]
-    values: tuple[Any, ...]
+    axes: Mapping[str, Any]
     model: Scenario | None
     refusal: Refusal | None
     excluded: str
@@ -57,34 +57,35 @@ class Grid:
         self.axes = tuple(axis for group in spec.groups for axis in group)
         self.templates = tuple(Template(spec, field, self.axes) for field in spec.templates)
         self._build = spec.model.__pydantic_validator__.validate_python
-        self._flat = tuple((position, axis.path[0]) for position, axis in enumerate(self.axes) if len(axis.path) == 1)
+        self._inner = tuple(axis.name for axis in self.axes if len(axis.path) > 1)
         self._group_of = tuple(number for number, group in enumerate(spec.groups) for _ in group)
         self._excluders = tuple(each for each in map(self._excluder, spec.excludes) if each is not None)
 
     def __iter__(self) -> Iterator[Point]:
         """Yield every point, in order."""
+        names = tuple(axis.name for axis in self.axes)
         columns = [axis.values for axis in self.axes]
         apart = len(self._group_of) == len(self.spec.groups)
         for combination in itertools.product(*(range(len(group[0].values)) for group in self.spec.groups)):
             indices = combination if apart else tuple([combination[number] for number in self._group_of])
-            yield self._point(indices, tuple(map(operator.getitem, columns, indices)))
+            yield self._point(indices, dict(zip(names, map(operator.getitem, columns, indices), strict=True)))
 
-    def _point(self, indices: tuple[int, ...], values: tuple[Any, ...]) -> Point:
-        raw = dict(self.spec.fixed)
-        for position, name in self._flat:
-            raw[name] = values[position]
-        excluded = self._excluded(indices)
+    def _point(self, indices: tuple[int, ...], axes: Mapping[str, Any]) -> Point:
+        raw = {**self.spec.fixed, **axes}
+        for name in self._inner:
+            del raw[name]  # its value is in the field of a template
+        excluded = self._excluded(indices) if self._excluders else ""
         at = ""
         try:
             for template in self.templates:
                 at = template.field
                 raw[at] = template[template.key(indices)]
             at = ""
-            return Point(indices, values, self._build(raw), None, excluded)
+            return Point(indices, axes, self._build(raw), None, excluded)
         except ValidationError as error:
             if excluded:
-                return Point(indices, values, self._unchecked(raw), None, excluded)
-            return Point(indices, values, None, Refusal(error, at), "")
+                return Point(indices, axes, self._unchecked(raw), None, excluded)
+            return Point(indices, axes, None, Refusal(error, at), "")
 
     def _excluded(self, indices: tuple[int, ...]) -> str:
         for because, tables in self._excluders:
