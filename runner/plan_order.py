@@ -8,7 +8,8 @@ Two devices differ in what they wait for, so only what all of them guarantee cou
 may return before it has arrived (its source has been read, no more is known), freeing memory waits for nothing, and a gate orders
 nothing, since it may open by its time limit. Not every device lets the host use memory that migrates while it works, so the host
 must then know that all streams are done, and their next work must know that the host is. For deadlocks the opposite is assumed:
-such a copy holds its lane, and all copies share one engine that serves them in order of issue. The order of two lanes' calls to
+such a copy holds its lane, as one of memory that migrates does, freeing or unlocking memory waits for all streams, and all copies
+share one engine that serves them in order of issue. The order of two lanes' calls to
 one stream is taken as it was played.
 """
 
@@ -195,6 +196,8 @@ class _Order:
         return self._whole(operation.buffer)
 
     def _free(self, operation: Free) -> bool:
+        if self._busy_behind_a_gate():
+            return False
         self._whole(operation.buffer)
         self._require(operation.buffer, self._change_alive(operation.buffer, False))
         return True
@@ -204,8 +207,14 @@ class _Order:
         return self._whole(operation.buffer)
 
     def _unregister(self, operation: Unregister) -> bool:
+        if self._busy_behind_a_gate():
+            return False
         self._require(operation.buffer, self._change_registered(operation.buffer, False))
         return self._whole(operation.buffer)
+
+    def _busy_behind_a_gate(self) -> bool:
+        """Whether a stream is held, for which giving memory up may wait."""
+        return any(stream.held and stream.held - self.released for stream in self.streams)
 
     def _require(self, buffer: int, wrong: str) -> None:
         if wrong:
@@ -245,7 +254,8 @@ class _Order:
     def _copy(self, operation: Copy) -> bool:
         lane, stream = self.lane, self.streams[operation.stream]
         download = operation.direction == "d2h"
-        staged = not self.direct[operation.dst if download else operation.src]
+        host = operation.dst if download else operation.src
+        staged = not self.direct[host]
         if not lane.issued:
             stream.issue(lane)
             if stream.held or self.copies_held:
@@ -256,12 +266,12 @@ class _Order:
             stream.worked = stream.time
             if self.host_used:
                 self._require_host_done(stream)
-        if not (operation.blocking or staged):
+        if not (operation.blocking or staged or self.migrates[host]):
             return True
         if stream.held - self.released:
             lane.issued = True
             return False
-        if operation.blocking or download:
+        if operation.blocking or (staged and download):
             lane.learn(stream)
         return True
 

@@ -76,11 +76,12 @@ def busy(play: Play, lane: Lane, operation: Busy) -> int:
 
 
 def prefetch(play: Play, lane: Lane, operation: Prefetch) -> int:
-    """One call, after which a copy engine moves the pages."""
+    """One call, in which a copy engine begins to move the pages; it returns when no more of them hold it."""
     entry = play.call(lane, play.copy_ns)
     engine = play.engines.up if operation.to == "device" else play.engines.down
-    _enqueue(play, lane, operation.stream, entry, play.memory.prefetch_ns(operation), engine, NOTHING_MOVED)
-    return entry
+    engine_ns, held_ns = play.memory.prefetch_ns(operation)
+    _enqueue(play, lane, operation.stream, entry, engine_ns, engine, NOTHING_MOVED)
+    return entry + held_ns
 
 
 def _require_reach(play: Play, lane: Lane, buffer: int) -> None:

@@ -6,7 +6,7 @@ from typing import Final
 
 from runner.device.simulated.contents import Contents
 from runner.device.simulated.places import Places
-from runner.device.simulated.profile import Curve, Kind, Profile
+from runner.device.simulated.profile import Curve, Flag, Kind, Profile
 from runner.errors import CaseFailed, CaseUnsupported
 from runner.memory import KINDS, kind_of
 from runner.plan import Access, Alloc, Fill, Free, Operation, Plan, Prefetch, Register, Unregister
@@ -24,6 +24,7 @@ class Memory:
         self.contents = [Contents(buffer.size) for buffer in plan.buffers]
         self.kinds = [self._kind(buffer.memory) for buffer in plan.buffers]
         self.direct = [buffer.on_device or kind_of(buffer.memory).asynchronous for buffer in plan.buffers]
+        self.copies_wait = [_yes(kind.copies_wait) for kind in self.kinds]
         self.faults = [not (buffer.on_device or kind_of(buffer.memory).page_locked) for buffer in plan.buffers]
         self.places = [
             None if buffer.on_device or not kind_of(buffer.memory).migrates else Places(buffer.size) for buffer in plan.buffers
@@ -82,7 +83,7 @@ class Memory:
         return time
 
     def free(self, buffer: int) -> int:
-        """Free a buffer; return the ns it takes. Work that wrongly still reads it finds pages that nobody has written."""
+        """Free a buffer; return the ns it takes. Work that still reads it finds pages that nobody has written."""
         it = self.buffers[buffer]
         time = self.unregister(buffer) if buffer in self.registered else 0
         if it.on_device:
@@ -90,7 +91,12 @@ class Memory:
         elif kind_of(it.memory).registers:
             time += self._unlock_ns(buffer)
         self._forget(buffer)
-        return time + self.ns(self.kinds[buffer].free, it.size)
+        kind = self.kinds[buffer]
+        return time + self.ns(kind.free_huge if kind.free_huge is not None and it.pages == "huge" else kind.free, it.size)
+
+    def free_waits(self, buffer: int) -> bool:
+        """Whether freeing a buffer waits for all work of the device, so that no work can still use it."""
+        return _yes(self.kinds[buffer].free_waits)
 
     def register(self, buffer: int) -> int:
         """Page-lock a buffer in place, which touches its pages; return the ns it takes."""
@@ -127,23 +133,26 @@ class Memory:
         return delay if self.places[buffer] is None else delay + self.fault_back_ns(buffer, offset, size)
 
     def fault_in_ns(self, buffer: int, offset: int, size: int) -> int:
-        """Move what lies with the host to the device, page by page as a kernel touches it; return the ns that takes."""
-        if self.places[buffer] is None:
+        """Move what lies with the host or nowhere to the device, as a kernel touches it; return the ns that takes."""
+        places, migration = self.places[buffer], self.profile.migration
+        if places is None:
             return 0
-        moved = self._move(buffer, offset, size, to_device=True)
-        return self.ns(self.profile.migration.fault_h2d, moved) if moved else 0
+        moved, fresh = places.move(offset, size, to_device=True)
+        return (self.ns(migration.fault_h2d, moved) if moved else 0) + (self.ns(migration.fresh_device, fresh) if fresh else 0)
 
     def fault_back_ns(self, buffer: int, offset: int, size: int) -> int:
         """Move what lies on the device to the host, page by page as the processor touches it; return the ns that takes."""
-        moved = self._move(buffer, offset, size, to_device=False)
+        places = self.places[buffer]
+        moved = 0 if places is None else places.move(offset, size, to_device=False)[0]
         return self.ns(self.profile.migration.fault_d2h, moved) if moved else 0
 
-    def prefetch_ns(self, operation: Prefetch) -> int:
-        """Move a range to where it is wanted; return the ns that its engine takes."""
-        to_device = operation.to == "device"
-        moved = self._move(operation.buffer, operation.offset, operation.size, to_device=to_device)
-        migration = self.profile.migration
-        return self.ns(migration.prefetch_h2d if to_device else migration.prefetch_d2h, moved)
+    def prefetch_ns(self, operation: Prefetch) -> tuple[int, int]:
+        """Move a range to where it is wanted; return the ns that its engine takes, and those that its call takes longer."""
+        places, to_device, migration = self.places[operation.buffer], operation.to == "device", self.profile.migration
+        moved = 0 if places is None else places.move(operation.offset, operation.size, to_device=to_device)[0]
+        if to_device:
+            return self.ns(migration.prefetch_h2d, moved), self.ns(migration.prefetch_held_h2d, moved)
+        return self.ns(migration.prefetch_d2h, moved), self.ns(migration.prefetch_held_d2h, moved)
 
     def reachable(self, buffer: int) -> bool:
         """Whether a kernel may use a buffer as it is now."""
@@ -184,10 +193,6 @@ class Memory:
             for index, buffer in enumerate(self.buffers)
         )
 
-    def _move(self, buffer: int, offset: int, size: int, *, to_device: bool) -> int:
-        places = self.places[buffer]
-        return 0 if places is None else places.move(offset, size, to_device=to_device)
-
     def _forget(self, buffer: int) -> None:
         size = self.buffers[buffer].size
         self.contents[buffer] = Contents(size)
@@ -213,6 +218,10 @@ class Memory:
         if kind is None:
             raise CaseUnsupported(f"profile {self.profile.name!r} knows no {name} memory, only {', '.join(self.profile.kinds)}")
         return kind
+
+
+def _yes(flag: Flag | None) -> bool:
+    return flag is not None and flag.value
 
 
 def _answer(name: str) -> str:

@@ -22,11 +22,16 @@ class Places:
     def __init__(self, size: int) -> None:
         self._sides = Contents(size)
 
-    def move(self, offset: int, size: int, *, to_device: bool) -> int:
-        """Let a range lie on one side; return how many bytes of it have to come from the other."""
+    def move(self, offset: int, size: int, *, to_device: bool) -> tuple[int, int]:
+        """Let a range lie on one side; return how many bytes have to come from the other, and how many lay nowhere."""
         wanted = _DEVICE if to_device else _HOST
         pieces = self._sides.read(offset, size)
         ends = [start for start, _ in pieces[1:]] + [size]
-        moved = sum(end - start for (start, tag), end in zip(pieces, ends, strict=True) if tag != UNTOUCHED and tag[0] != wanted)
+        moved = fresh = 0
+        for (start, tag), end in zip(pieces, ends, strict=True):
+            if tag == UNTOUCHED:
+                fresh += end - start
+            elif tag[0] != wanted:
+                moved += end - start
         self._sides.fill(offset, size, wanted, 0)
-        return moved
+        return moved, fresh

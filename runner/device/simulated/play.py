@@ -135,7 +135,8 @@ class Play:
         stream, memory = self.streams[operation.stream], self.memory
         staged = not memory.direct[host]
         early = staged and upload and not operation.blocking and operation.size <= self.early_return_bytes
-        if staged and not early:
+        waits = memory.copies_wait[host] or (staged and not early)
+        if waits:
             before = stream.unfinished()
             if before is not None:
                 lane.at -= 1
@@ -152,7 +153,7 @@ class Play:
         self.engines.enqueue(node)
         if early:
             return entry + memory.ns(self.held, operation.size)
-        if staged:
+        if waits:
             return self._await(node, lane, 0)
         return self._await(node, lane, self.host_wait_ns) if operation.blocking else entry
 
@@ -270,13 +271,22 @@ class Play:
         return self.agenda.now + self.memory.allocate(operation.buffer)
 
     def _free(self, lane: Lane, operation: Free) -> int:
-        return self.agenda.now + self.memory.free(operation.buffer)
+        return self._give_up(lane, operation.buffer, self.memory.free)
 
     def _register(self, lane: Lane, operation: Register) -> int:
         return self.agenda.now + self.memory.register(operation.buffer)
 
     def _unregister(self, lane: Lane, operation: Unregister) -> int:
-        return self.agenda.now + self.memory.unregister(operation.buffer)
+        return self._give_up(lane, operation.buffer, self.memory.unregister)
+
+    def _give_up(self, lane: Lane, buffer: int, action: Callable[[int], int]) -> int:
+        """Free or unlock a buffer, where its kind wants that only once nothing is left to do in any stream."""
+        if self.memory.free_waits(buffer):
+            before = next((node for stream in self.streams if (node := stream.unfinished()) is not None), None)
+            if before is not None:
+                lane.at -= 1
+                return self._await(before, lane, 0)
+        return self.agenda.now + action(buffer)
 
     def where(self, lane: Lane) -> str:
         """Say at which operation a lane is."""

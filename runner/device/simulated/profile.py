@@ -87,6 +87,12 @@ class Kind(BaseModel):
     d2h: Curve | None = Field(None, description="Engine time of a copy from the device to this kind.")
     allocate: Curve = Field(description="Time of its allocation; of a kind that registers, before it is touched and page-locked.")
     free: Curve = Field(description="Time of freeing it; of a kind that registers, after its pages were unlocked.")
+    free_huge: Curve | None = Field(None, description="The same of huge pages, where these are freed faster.")
+    free_waits: Flag | None = Field(None, description="Whether freeing it waits for all work of the device; no where omitted.")
+    copies_wait: Flag | None = Field(
+        None,
+        description="Whether any copy waits for its stream and holds its caller, although engines reach it; no where omitted.",
+    )
     cpu_read: Curve | None = Field(None, description="What reading costs one thread more than reading ordinary memory.")
 
 
@@ -118,8 +124,11 @@ class Migration(BaseModel):
 
     fault_h2d: Curve = Field(description="Time that a kernel takes longer for so many bytes that lie with the host.")
     fault_d2h: Curve = Field(description="Time that the processor takes longer for so many bytes that lie on the device.")
+    fresh_device: Curve = Field(description="Time that a kernel takes longer for so many bytes that nobody has touched.")
     prefetch_h2d: Curve = Field(description="Engine time of moving so many bytes to the device when asked to.")
     prefetch_d2h: Curve = Field(description="Engine time of moving so many bytes to the host when asked to.")
+    prefetch_held_h2d: Curve = Field(description="Time for which that call to the device holds its caller.")
+    prefetch_held_d2h: Curve = Field(description="Time for which that call to the host holds its caller.")
 
 
 class Staging(BaseModel):
