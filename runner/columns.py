@@ -100,6 +100,11 @@ TIMES: Final = {
         "The passes over the memory alone: of a kernel by CUDA events, else by the host's clock. A pass touches each byte "
         "once; an increment reads and writes it, and its rate counts it once.",
     ),
+    "resident_bytes": ("bytes", "By how much the process's resident memory grew by allocating, touching and registering: VmRSS."),
+    "locked_bytes": (
+        "bytes",
+        "By how much its locked memory grew by that, as the system counts it: the larger of VmLck and VmPin.",
+    ),
     "free_ms": ("ms", "How long freeing the memory held the host."),
     "faulted": ("", "1 where the device ended the case with an error, which the reason names; 0 where it allowed the access."),
     "copy_alone_ms": ("ms", "A copy of the host before anything was pinned."),

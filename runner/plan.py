@@ -242,10 +242,15 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Read the host's clock; each mark is read at most once a play. `cpu`: read the lane's processor time, too."""
+    """Read the host's clock; each mark is read at most once a play.
+
+    `cpu`: read the lane's processor time, too. `memory`: before the clock, which so leaves that out, read how much memory of the
+    process is resident and locked.
+    """
 
     mark: int
     cpu: bool = False
+    memory: bool = False
 
 
 Operation = (
@@ -296,7 +301,8 @@ class Plan:
     the work of one host thread and is what a play times, `teardown` runs once when the session is closed. Whatever `setup` has
     allocated and `teardown` does not free, the device frees. `races_wanted` names the buffers on which a hazard scenario wants
     a race (freeing a buffer that is still in use is one), `faults_wanted` those that a kernel is given although it may not use
-    them.
+    them. `memlock_bytes` is what the process may lock meanwhile (RLIMIT_MEMLOCK), None where that is left as it is: a simulated
+    device reads it here, under a real one whoever opens it sets it before.
     """
 
     buffers: tuple[Buffer, ...]
@@ -311,6 +317,7 @@ class Plan:
     expects: tuple[Expect, ...] = ()
     races_wanted: frozenset[int] = frozenset()
     faults_wanted: frozenset[int] = frozenset()
+    memlock_bytes: int | None = None
 
     def operations(self) -> Iterator[Operation]:
         """Yield every operation, setup first, lanes one after another."""

@@ -61,8 +61,8 @@ def _line(plan: Plan, operation: Operation) -> str:
             return f"host: wait for {plan.events[event].name}"
         case Drain(stream):
             return f"host: drain s{stream}"
-        case Mark(mark, cpu):
-            return f"mark {plan.marks[mark]}{' with cpu' if cpu else ''}"
+        case Mark(mark, cpu, memory):
+            return f"mark {plan.marks[mark]}{' with cpu' if cpu else ''}{' with memory' if memory else ''}"
         case Alloc(buffer):
             return f"alloc {plan.buffers[buffer].name}"
         case Free(buffer):

@@ -60,8 +60,8 @@ class Trace:
     `host_ns[m]` is the host's clock at mark m (None: not passed). `event_ns[e]` is the device's clock at timed event e, counted
     from the first timed event of the Plan (None: not timed). The two clocks share no origin. `activities` are there where the
     device records them. `buffer_facts[b]` is what the driver says of buffer b (`pageable`, `pinned`, `device`, …).
-    `gate_timeout` tells that a gate opened by its limit. `cpu_ns[m]` is the processor time of the lane at mark m (None: not
-    asked for).
+    `gate_timeout` tells that a gate opened by its limit. `cpu_ns[m]` is the processor time of the lane at mark m, and
+    `memory_bytes[m]` what the system counts as (resident, locked) memory of the process there (None: not asked for, or not told).
     """
 
     host_ns: tuple[int | None, ...]
@@ -70,6 +70,7 @@ class Trace:
     activities: tuple[Activity, ...] = ()
     gate_timeout: bool = False
     cpu_ns: tuple[int | None, ...] = ()
+    memory_bytes: tuple[tuple[int, int] | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

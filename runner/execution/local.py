@@ -21,9 +21,9 @@ from runner.spec.experiment import Measure
 def play_cases(device: Device, facts: DeviceFacts, cases: Sequence[Case], measure: Measure) -> Iterator[CaseResult]:
     """Yield one result for each case, in order.
 
-    Excluded cases and those that do not fit the machine are not tried. A case that may break a real device is played in a process
-    of its own, and so is every case after one that broke it all the same; a simulated device is opened anew. Where neither can be
-    done, the rest is `not_run`: no number of a lost device is worth anything.
+    Excluded cases and those that do not fit the machine are not tried. A case that may break a real device, or lowers a limit of
+    its process, is played in a process of its own, and so is every case after one that broke the device all the same; a simulated
+    device is opened anew. Where neither can be done, the rest is `not_run`: no number of a lost device is worth anything.
     """
     lost_in = ""
     host = available_host_bytes() if facts.host_bytes is None else facts.host_bytes
@@ -49,7 +49,8 @@ def _play(facts: DeviceFacts, case: Case, book: CompanionBook) -> CaseResult:
         if refusal:
             return CaseResult(case, "skipped", refusal)
         address = address_of(facts)
-        if address and (case.model.ISOLATED or book.device.lost):
+        alone = case.model.ISOLATED or case.model.memlock_bytes() is not None
+        if address and (alone or book.device.lost):
             return play_apart(Job(address, case, book.host_bytes, book.measure))
         return measure_case(book.device, facts, book.prepare(case), book.measure)
     except CaseError as error:

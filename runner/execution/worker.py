@@ -38,9 +38,13 @@ class Job:
 def work(job: Job, answer: BinaryIO) -> None:
     """Open the job's device, measure its case with the companions that it has, and write the pickled result.
 
-    A device that cannot be opened gives `not_run`. The result is written before the device is closed: what a hazard has broken
-    may break the closing, too, and the case was measured all the same.
+    Where the case asks for it, this process may lock less memory from here on. A device that cannot be opened gives `not_run`.
+    The result is written before the device is closed: what a hazard has broken may break the closing, too, and the case was
+    measured all the same.
     """
+    limit = job.case.model.memlock_bytes()
+    if limit is not None:
+        lower_memlock(limit)
     try:
         opened = open_device(job.device)
     except EnvironmentProblem as error:
@@ -48,6 +52,16 @@ def work(job: Job, answer: BinaryIO) -> None:
         return
     with closing(opened.device) as device:
         _send(_measured(device, job), answer)
+
+
+def lower_memlock(limit: int) -> None:
+    """Let this process lock at most `limit` bytes of memory, or what it could before if that is less (RLIMIT_MEMLOCK, soft)."""
+    # Only where there are such limits is there this module; workers start nowhere else.
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    least = min(limit, *(bound for bound in (soft, hard) if bound != resource.RLIM_INFINITY))
+    resource.setrlimit(resource.RLIMIT_MEMLOCK, (least, hard))
 
 
 def _measured(device: Device, job: Job) -> CaseResult:

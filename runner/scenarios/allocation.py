@@ -1,19 +1,25 @@
-"""`kind: allocation` asks what memory costs before anything is copied: to allocate, touch, register and free it."""
+"""`kind: allocation` asks what memory costs before anything is copied: to allocate, touch, register and free it, and in pages."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
 from runner.device.contract import Trace
-from runner.memory import DEVICE, BufferKind, Pages, kind_of
+from runner.memory import DEVICE, KINDS, BufferKind, Pages, kind_of
 from runner.pattern import FLAT, WORD
-from runner.plan import Alloc, Drain, Free, HostAccess, KernelAccess, Plan, Register, Unregister
+from runner.plan import Alloc, Demand, Drain, Free, HostAccess, KernelAccess, Plan, Register, Unregister
 from runner.scenarios.base import Cell, Scenario, Size, field_error, host_ms, timed
 from runner.scenarios.builder import ORDINARY, PlanWriter, check_pages
+from runner.units import format_size
 
 PAGE_BYTES: Final = 4096
+_PAGE_LOCKED: Final = ", ".join(row.name for row in KINDS.values() if row.page_locked)
+_BY_DRIVER: Final = ", ".join(row.name for row in KINDS.values() if row.page_locked and not row.registers)
+BEYOND_BYTES: Final = 16 << 40
+"""No host has as much, so a driver that is asked for it refuses; a little less than a host has might be given, and hurt it."""
 WITNESS_BYTES: Final = 1 << 20
 """Bytes at either end of the memory that are copied out, untimed, before it is freed: what is freed cannot be verified."""
 
@@ -28,6 +34,14 @@ class Allocation(Scenario):
     buffer: BufferKind | None = Field(None, description="The kind of host memory, pinned where omitted; none on the device.")
     pages: Pages = Field("normal", description="Size of the pages of the host memory: normal or huge.")
     size: Size = Field(description="Bytes of the memory; a multiple of 4.")
+    memlock_limit: Size | None = Field(
+        None,
+        description="The most memory that the process may lock meanwhile (RLIMIT_MEMLOCK); as it is where omitted.",
+        json_schema_extra={"unit": "bytes"},
+    )
+    beyond_memory: bool = Field(
+        False, description="Ask for it although no machine has as much (16 TiB or more), to see how the request is refused."
+    )
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -40,7 +54,19 @@ class Allocation(Scenario):
                 raise field_error("pages", "the driver chooses the pages of the device's memory", "normal, or where: host")
         else:
             check_pages(self.host_kind(), self.pages)
+        if self.memlock_limit is not None and not self._page_locked():
+            raise field_error("memlock_limit", "only memory that is page-locked counts against the limit", _PAGE_LOCKED)
+        if self.beyond_memory:
+            self._check_beyond()
         return self
+
+    def _check_beyond(self) -> None:
+        """Refuse, at the field, requests that might be granted: in part, or in promises that end the process when kept."""
+        if self.size < BEYOND_BYTES:
+            allowed = f"a size of {format_size(BEYOND_BYTES)} or more"
+            raise field_error("beyond_memory", f"a machine may have {format_size(self.size)}", allowed)
+        if self.where == "host" and (self.registers() or not self._page_locked()):
+            raise field_error("beyond_memory", f"the system may promise {self.buffer} memory that it does not have", _BY_DRIVER)
 
     def columns(self) -> dict[str, Cell]:
         """Return the fields as cells, and how many pages of 4 KiB the size is."""
@@ -55,6 +81,17 @@ class Allocation(Scenario):
         """Return whether ordinary memory is allocated first and page-locked then."""
         return self.where == "host" and kind_of(self.host_kind()).registers
 
+    def memlock_bytes(self) -> int | None:
+        """Return the bytes that the process may lock."""
+        return self.memlock_limit
+
+    def demand(self) -> Demand:
+        """Return what is held at once; memory beyond that of any machine is asked for and never held."""
+        return Demand(0, 0, 0) if self.beyond_memory else self.plan().demand()
+
+    def _page_locked(self) -> bool:
+        return self.where == "host" and kind_of(self.host_kind()).page_locked
+
     def payload_bytes(self) -> int:
         """Return the bytes of the memory."""
         return self.size
@@ -65,19 +102,23 @@ class Allocation(Scenario):
 
     def describe(self) -> str:
         """Say in one sentence what one sample does."""
+        limited = "" if self.memlock_limit is None else f", while the process may lock {self.memlock_limit:,} bytes"
+        if self.beyond_memory:
+            memory = "memory of the device" if self.where == "device" else f"{self.host_kind()} memory"
+            return f"ask for {self.size:,} bytes of {memory}, more than any machine has, which must be refused{limited}"
         if self.where == "device":
             return f"allocate {self.size:,} bytes of memory of the device and free them"
         memory = f"{self.host_kind()} memory" + (" with huge pages" if self.pages == "huge" else "")
         register = ", page-lock them where they lie and undo that" if self.registers() else ""
-        return f"allocate {self.size:,} bytes of {memory}, write every word for the first time{register}, and free them"
+        return f"allocate {self.size:,} bytes of {memory}, write every word for the first time{register}, and free them{limited}"
 
     def plan(self) -> Plan:
-        """Write the steps, each between two marks; what is written is copied out for verification between two of them."""
+        """Write the steps, each between two marks; what is written is counted and, for verification, copied out in between."""
         writer = PlanWriter()
         memory = DEVICE if self.where == "device" else ORDINARY if self.registers() else self.host_kind()
         buffer = writer.buffer("memory", memory, self.size, allocate=False, pages=self.pages)
         steps = _Steps(writer, buffer, self.size)
-        writer.mark("begin")
+        writer.mark("begin", memory=self.where == "host")
         writer.lane.append(Alloc(buffer))
         writer.mark("allocated")
         if self.where == "device":
@@ -88,23 +129,39 @@ class Allocation(Scenario):
             if self.registers():
                 writer.lane.append(Register(buffer))
                 writer.mark("registered")
+            writer.mark("counted", memory=True)
+            if self.registers():
                 writer.lane.append(Unregister(buffer))
                 writer.mark("unregistered")
             steps.copy_out_by_host()
         writer.mark("used")
         writer.lane.append(Free(buffer))
         writer.mark("end")
-        return writer.plan()
+        return replace(writer.plan(), memlock_bytes=self.memlock_limit)
 
     def figures(self, plan: Plan, trace: Trace) -> dict[str, float]:
-        """Return the time of each step, and of all of them as `wall_ms`: what verification takes in between is left out."""
+        """Return the time of each step, and of all of them as `wall_ms`: what verification takes in between is left out.
+
+        `resident_bytes` and `locked_bytes` are by how much the system's counts of the process have grown meanwhile.
+        """
         steps = {"allocate_ms": ("begin", "allocated"), "free_ms": ("used", "end")}
         if self.where == "host":
             steps["touch_ms"] = ("allocated", "touched")
         if self.registers():
-            steps |= {"register_ms": ("touched", "registered"), "unregister_ms": ("registered", "unregistered")}
+            steps |= {"register_ms": ("touched", "registered"), "unregister_ms": ("counted", "unregistered")}
         figures = timed({name: host_ms(plan, trace, *marks) for name, marks in steps.items()})
-        return {"wall_ms": sum(figures.values()), **figures} if len(figures) == len(steps) else figures
+        whole = {"wall_ms": sum(figures.values())} if len(figures) == len(steps) else {}
+        return whole | figures | _growth(plan, trace)
+
+
+def _growth(plan: Plan, trace: Trace) -> dict[str, float]:
+    """Return by how much resident and locked memory grew from the first mark to `counted`, in bytes; nothing where not told."""
+    if not trace.memory_bytes or "counted" not in plan.marks:
+        return {}
+    before, after = (trace.memory_bytes[plan.marks.index(mark)] for mark in ("begin", "counted"))
+    if before is None or after is None:
+        return {}
+    return {"resident_bytes": float(after[0] - before[0]), "locked_bytes": float(after[1] - before[1])}
 
 
 class _Steps:

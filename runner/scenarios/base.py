@@ -90,6 +90,13 @@ class Scenario(StrictModel):
         """
         return {}
 
+    def memlock_bytes(self) -> int | None:
+        """Return the bytes that the process may lock while the case is played, None where that is left as it is.
+
+        A real device plays a case with such a limit in a process of its own, which sets it before it opens the device.
+        """
+        return None
+
     def resolved(self, known: Known) -> Scenario:
         """Return this case with all that depends on the machine made a number; raises CaseFailed where that is not known."""
         return self

@@ -66,10 +66,10 @@ class PlanWriter:
         self._events.append(Event(name, timed))
         return len(self._events) - 1
 
-    def mark(self, name: str, *, cpu: bool = False) -> None:
-        """Read the host's clock here, under a name, and with `cpu` the lane's processor time, too."""
+    def mark(self, name: str, *, cpu: bool = False, memory: bool = False) -> None:
+        """Read the host's clock here, under a name; with `cpu` the lane's processor time, with `memory` the counts of memory."""
         self._marks.append(name)
-        self.lane.append(Mark(len(self._marks) - 1, cpu))
+        self.lane.append(Mark(len(self._marks) - 1, cpu, memory))
 
     def record(self, stream: int, name: str, *, timed: bool = False) -> int:
         """Add an event and record it in a stream here."""

@@ -7,7 +7,7 @@ import pytest
 from runner.device.contract import Trace
 from runner.memory import KINDS
 from runner.pattern import FLAT
-from runner.plan import Expect
+from runner.plan import Alloc, Demand, Expect
 from runner.scenarios.allocation import WITNESS_BYTES, Allocation
 from tests.plan_text import lane_text
 from tests.scenarios.combinations import proven_and_refused, refusal
@@ -22,11 +22,12 @@ def allocation(**fields: Any) -> Allocation:
 def test_host_memory_is_allocated_touched_looked_at_and_freed() -> None:
     plan = allocation(buffer="pinned").plan()
     assert lane_text(plan) == [
-        "mark begin",
+        "mark begin with memory",
         "alloc memory",
         "mark allocated",
         "host: write memory[0:8]",
         "mark touched",
+        "mark counted with memory",
         "host: witness[0:8] <- memory[0:8]",
         "mark used",
         "free memory",
@@ -37,10 +38,11 @@ def test_host_memory_is_allocated_touched_looked_at_and_freed() -> None:
 
 def test_memory_that_registers_is_ordinary_memory_page_locked_between_two_marks() -> None:
     plan = allocation(buffer="registered", pages="huge").plan()
-    assert lane_text(plan)[4:10] == [
+    assert lane_text(plan)[4:11] == [
         "mark touched",
         "register memory",
         "mark registered",
+        "mark counted with memory",
         "unregister memory",
         "mark unregistered",
         "host: witness[0:8] <- memory[0:8]",
@@ -66,7 +68,7 @@ def test_both_ends_of_large_memory_are_looked_at() -> None:
     size = 5 * WITNESS_BYTES
     plan = allocation(size=size).plan()
     assert plan.buffers[1].size == 2 * WITNESS_BYTES
-    assert lane_text(plan)[5:7] == [
+    assert lane_text(plan)[6:8] == [
         f"host: witness[0:{WITNESS_BYTES}] <- memory[0:{WITNESS_BYTES}]",
         f"host: witness[{WITNESS_BYTES}:{2 * WITNESS_BYTES}] <- memory[{size - WITNESS_BYTES}:{size}]",
     ]
@@ -75,8 +77,8 @@ def test_both_ends_of_large_memory_are_looked_at() -> None:
 
 def test_each_step_has_its_time_and_looking_at_the_data_has_none() -> None:
     registered = allocation(buffer="registered")
-    assert registered.plan().marks == ("begin", "allocated", "touched", "registered", "unregistered", "used", "end")
-    trace = Trace((0, 1 * MS, 3 * MS, 6 * MS, 10 * MS, 90 * MS, 95 * MS), ())
+    assert registered.plan().marks == ("begin", "allocated", "touched", "registered", "counted", "unregistered", "used", "end")
+    trace = Trace((0, 1 * MS, 3 * MS, 6 * MS, 26 * MS, 30 * MS, 90 * MS, 95 * MS), ())
     assert registered.figures(registered.plan(), trace) == {
         "wall_ms": 15.0,
         "allocate_ms": 1.0,
@@ -88,6 +90,42 @@ def test_each_step_has_its_time_and_looking_at_the_data_has_none() -> None:
     device = allocation(where="device")
     figures = device.figures(device.plan(), Trace((0, 1 * MS, 90 * MS, 95 * MS), ()))
     assert figures == {"wall_ms": 6.0, "allocate_ms": 1.0, "free_ms": 5.0}
+
+
+def test_memory_is_told_by_its_growth_where_the_system_counts_it() -> None:
+    pinned = allocation(buffer="pinned")
+    times = (0, 1 * MS, 2 * MS, 3 * MS, 4 * MS, 5 * MS)
+    counts = ((5000, 100), None, None, (13000, 4196), None, None)
+    figures = pinned.figures(pinned.plan(), Trace(times, (), memory_bytes=counts))
+    assert (figures["resident_bytes"], figures["locked_bytes"], figures["wall_ms"]) == (8000, 4096, 3.0)
+    untold = pinned.figures(pinned.plan(), Trace(times, (), memory_bytes=(None,) * 6))
+    assert (
+        untold
+        == pinned.figures(pinned.plan(), Trace(times, ()))
+        == {
+            "wall_ms": 3.0,
+            "allocate_ms": 1.0,
+            "touch_ms": 1.0,
+            "free_ms": 1.0,
+        }
+    )
+
+
+def test_a_lock_limit_stands_in_the_plan_and_in_words() -> None:
+    limited = allocation(buffer="registered", size=8192, memlock_limit="4KiB")
+    assert (limited.plan().memlock_bytes, limited.memlock_bytes()) == (4096, 4096)
+    assert limited.columns()["memlock_limit_bytes"] == 4096
+    assert limited.describe().endswith(", and free them, while the process may lock 4,096 bytes")
+    assert (allocation().plan().memlock_bytes, allocation().memlock_bytes()) == (None, None)
+
+
+@pytest.mark.parametrize("fields", [{"buffer": "pinned"}, {"buffer": "write_combined"}, {"where": "device"}])
+def test_memory_beyond_any_machine_is_asked_for_and_never_held(fields: dict[str, object]) -> None:
+    beyond = allocation(size="64TiB", beyond_memory=True, **fields)
+    assert beyond.demand() == Demand(0, 0, 0)
+    assert Alloc(0) in beyond.plan().lanes[0]
+    assert beyond.describe().startswith("ask for 70,368,744,177,664 bytes of ")
+    assert allocation(size="64TiB", **fields).demand() == beyond.plan().demand() != Demand(0, 0, 0)
 
 
 @pytest.mark.parametrize(("size", "pages"), [(4, 1), (4096, 1), (4100, 2), (1 << 30, 262_144)])
@@ -118,6 +156,11 @@ def test_every_combination_is_refused_at_a_field_or_proven_safe() -> None:
         ({"where": "device", "buffer": "pinned"}, "buffer", "memory of the device is not pinned"),
         ({"where": "device", "pages": "huge"}, "pages", "the driver chooses"),
         ({"pages": "huge"}, "pages", "pinned memory cannot have huge pages"),
+        ({"buffer": "pageable", "memlock_limit": 4096}, "memlock_limit", "only memory that is page-locked"),
+        ({"where": "device", "memlock_limit": 4096}, "memlock_limit", "only memory that is page-locked"),
+        ({"beyond_memory": True, "size": "15TiB"}, "beyond_memory", "a machine may have 15TiB"),
+        ({"beyond_memory": True, "size": "64TiB", "buffer": "registered"}, "beyond_memory", "may promise registered memory"),
+        ({"beyond_memory": True, "size": "64TiB", "buffer": "managed"}, "beyond_memory", "may promise managed memory"),
     ],
 )
 def test_what_cannot_be_is_refused_at_its_field(fields: dict[str, object], field: str, words: str) -> None:

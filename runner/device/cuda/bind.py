@@ -15,6 +15,7 @@ from typing import Any
 from runner import pattern
 from runner.device.cuda.host_work import Touch, WordWriter, access_call, copy_call, increment_words, read_words
 from runner.device.cuda.kernels import Call
+from runner.device.cuda.pages import process_memory_bytes
 from runner.device.cuda.resources import BoundLane, Resources
 from runner.errors import CaseUnsupported
 from runner.plan import (
@@ -217,6 +218,9 @@ class Binder:
         state, mark, clock, processor_clock = self._of.state, operation.mark, perf_counter_ns, thread_time_ns
         host_ns, cpu_ns = state.host_ns, state.cpu_ns
 
+        def read_memory() -> None:
+            state.memory_bytes[mark] = process_memory_bytes()
+
         def read_clock() -> None:
             host_ns[mark] = clock()
 
@@ -224,4 +228,5 @@ class Binder:
             cpu_ns[mark] = processor_clock()
             host_ns[mark] = clock()
 
-        return [read_both_clocks if operation.cpu else read_clock]
+        read = read_both_clocks if operation.cpu else read_clock
+        return [read_memory, read] if operation.memory else [read]

@@ -1,4 +1,4 @@
-"""Fresh private pages of the system, normal or huge, and how many of them are really huge.
+"""Fresh private pages of the system, normal or huge, how many of them are really huge, and which the system counts as held.
 
 Linux gives huge pages as a favour: a mapping may ask for them by madvise, and only /proc/self/smaps tells whether it got any
 (Linux kernel documentation, transparent hugepage support).
@@ -21,8 +21,10 @@ HUGE_PAGE_BYTES: Final = 2 << 20
 HUGE_SHARE: Final = 0.9
 """The share of a mapping that must lie on huge pages; the system may lack a few, but a mixture says nothing of either."""
 
+_COUNTS: Final = frozenset({"VmRSS", "VmLck", "VmPin"})
 _MODE: Final = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 _SMAPS: Final = Path("/proc/self/smaps")
+_STATUS: Final = Path("/proc/self/status")
 
 
 def map_pages(size: int, pages: str, *, prove: bool) -> tuple[mmap.mmap, Bytes]:
@@ -62,6 +64,22 @@ def huge_bytes_at(address: int, lines: Iterable[str]) -> int:
         elif inside and head == "AnonHugePages:":
             return int(rest.split()[0]) << 10
     return 0
+
+
+def process_memory_bytes(status: Path = _STATUS) -> tuple[int, int] | None:
+    """Return how many bytes of this process are resident, and how many are locked; None where the system does not tell both.
+
+    Linux counts what mlock has locked as VmLck and what drivers have pinned as VmPin (proc(5)); the larger counts here, since one
+    page may be in both.
+    """
+    try:
+        lines = status.read_text(encoding="ascii", errors="replace").splitlines()
+        counts = {
+            name: int(rest.split()[0]) << 10 for name, _, rest in (line.partition(":") for line in lines) if name in _COUNTS
+        }
+    except (OSError, ValueError, IndexError):
+        return None
+    return (counts["VmRSS"], max(counts["VmLck"], counts["VmPin"])) if counts.keys() == _COUNTS else None
 
 
 def _map_huge(size: int, prove: bool) -> tuple[mmap.mmap, Bytes]:

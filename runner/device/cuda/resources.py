@@ -32,12 +32,14 @@ class PlayState:
     sample: int
     host_ns: list[int | None]
     cpu_ns: list[int | None]
+    memory_bytes: list[tuple[int, int] | None]
     set_words: list[tuple[int, Callable[[int], object]]] = field(default_factory=list)
 
     def begin(self, sample: int) -> None:
         """Make all ready for a play: no clock was read, and what writes the flat word of a salt has that of this sample."""
         self.sample = sample
         self.host_ns[:] = self.cpu_ns[:] = [None] * len(self.host_ns)
+        self.memory_bytes[:] = [None] * len(self.memory_bytes)
         for salt, set_word in self.set_words:
             set_word(self.flat_word(salt))
 

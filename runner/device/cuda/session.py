@@ -89,6 +89,7 @@ class CudaSession:
             tuple(self._memory.facts),
             gate_timeout=of.gates.timed_out(),
             cpu_ns=tuple(of.state.cpu_ns),
+            memory_bytes=tuple(of.state.memory_bytes),
         )
 
     def verify(self) -> tuple[Mismatch, ...]:
@@ -127,7 +128,7 @@ class CudaSession:
         self._on_close(self)
 
     def _open(self, kernels: Kernels) -> None:
-        plan, context = self._plan, self._context
+        plan, context, marks = self._plan, self._context, len(self._plan.marks)
         of = self._of = Resources(
             context=context,
             kernels=kernels,
@@ -138,7 +139,7 @@ class CudaSession:
             gates=Gates(context, kernels, plan.gates),
             barrier=self._barrier,
             helpers=make_helpers(plan),
-            state=PlayState(0, [None] * len(plan.marks), [None] * len(plan.marks)),
+            state=PlayState(0, [None] * marks, [None] * marks, [None] * marks),
         )
         binder = Binder(plan, of)
         for buffer in binder.late_buffers():
