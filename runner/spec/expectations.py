@@ -206,12 +206,10 @@ def _cases_of(spec: ScenarioSpec) -> list[Found] | None:
     """Return the cases that run, None where they are many or some are refused."""
     if spec.count() > MOST_CASES:
         return None
-    grid = Grid(spec)
-    names = tuple(axis.name for axis in grid.axes)
     found: list[Found] = []
-    for point in grid:
+    for point in Grid(spec):
         if point.model is None:
             return None
         if not point.excluded:
-            found.append((dict(zip(names, point.values, strict=True)), point.model))
+            found.append((point.axes, point.model))
     return found
