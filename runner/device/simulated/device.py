@@ -86,6 +86,7 @@ class SimulatedSession:
             buffer_facts=memory.driver_says(),
             activities=tuple(Activity(*activity) for activity in play.engines.activities),
             cpu_ns=tuple(play.cpu_ns),
+            memory_bytes=tuple(play.memory_bytes),
         )
 
     def verify(self) -> tuple[Mismatch, ...]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from runner.device.simulated.contents import Contents
+from runner.device.simulated.held import Held
 from runner.device.simulated.places import Places
 from runner.device.simulated.profile import Curve, Flag, Kind, Profile
-from runner.errors import CaseFailed, CaseUnsupported
+from runner.errors import CaseUnsupported
 from runner.memory import KINDS, kind_of
 from runner.plan import Access, Alloc, Fill, Free, Operation, Plan, Prefetch, Register, Unregister
-from runner.units import format_size
 
 REGISTERED: Final = next(row.name for row in KINDS.values() if row.registers)
 """The kind that ordinary memory is once it is page-locked where it lies."""
@@ -32,7 +32,7 @@ class Memory:
         # Kernels find these in the device's own memory, at once or after their pages have come.
         self.near = [buffer.on_device or kind_of(buffer.memory).migrates for buffer in plan.buffers]
         self.registered: set[int] = set()
-        self.held_bytes = 0
+        self.held = Held(profile, plan)
         self._times: dict[tuple[int, int], int] = {}
         engines, far = profile.engines, profile.in_place
         self._near: dict[Access, Curve] = {
@@ -63,19 +63,12 @@ class Memory:
                     raise AssertionError("the check of the Plan lets nothing else stand outside the lanes")
 
     def allocate(self, buffer: int) -> int:
-        """Allocate a buffer with untouched pages; return the ns it takes. Raises CaseFailed where the device is full.
+        """Allocate a buffer with untouched pages; return the ns it takes. Raises CaseFailed where the memory does not suffice.
 
         A kind that registers is mapped, touched and page-locked here.
         """
         it = self.buffers[buffer]
-        if it.on_device:
-            free = self.profile.memory_bytes.value - self.held_bytes
-            if it.size > free:
-                raise CaseFailed(
-                    f"{format_size(it.size)} of device memory for buffer {it.name} was refused; this case already "
-                    f"holds {format_size(self.held_bytes)} of it, the device has {format_size(free)} free"
-                )
-            self.held_bytes += it.size
+        self.held.take(buffer)
         self._forget(buffer)
         time = self.ns(self.kinds[buffer].allocate, it.size)
         if not it.on_device and kind_of(it.memory).registers:
@@ -86,10 +79,9 @@ class Memory:
         """Free a buffer; return the ns it takes. Work that still reads it finds pages that nobody has written."""
         it = self.buffers[buffer]
         time = self.unregister(buffer) if buffer in self.registered else 0
-        if it.on_device:
-            self.held_bytes -= it.size
-        elif kind_of(it.memory).registers:
+        if not it.on_device and kind_of(it.memory).registers:
             time += self._unlock_ns(buffer)
+        self.held.give(buffer)
         self._forget(buffer)
         kind = self.kinds[buffer]
         return time + self.ns(kind.free_huge if kind.free_huge is not None and it.pages == "huge" else kind.free, it.size)
@@ -99,7 +91,8 @@ class Memory:
         return _yes(self.kinds[buffer].free_waits)
 
     def register(self, buffer: int) -> int:
-        """Page-lock a buffer in place, which touches its pages; return the ns it takes."""
+        """Page-lock a buffer in place, which touches its pages; return the ns it takes. Raises CaseFailed beyond a limit."""
+        self.held.lock(buffer)
         time = self.touch_ns(buffer, 0, self.buffers[buffer].size, 1) + self._lock_ns(buffer)
         self.contents[buffer].touch()
         self.registered.add(buffer)
@@ -111,9 +104,20 @@ class Memory:
         """Undo `register`; return the ns it takes."""
         kind = kind_of(self.buffers[buffer].memory)
         self.registered.remove(buffer)
+        self.held.locked.discard(buffer)
         self.kinds[buffer] = self._kind(self.buffers[buffer].memory)
         self.direct[buffer], self.faults[buffer] = kind.asynchronous, not kind.page_locked
         return self._unlock_ns(buffer)
+
+    def process_bytes(self) -> tuple[int, int]:
+        """Return the resident bytes, of whole pages, and the locked ones that a system would count of the process."""
+        page_bytes = self.profile.host.page_bytes.value
+        resident = 0
+        for buffer in self.held.on_host:
+            size = self.buffers[buffer].size
+            there = size - self.contents[buffer].untouched(0, size) if self.faults[buffer] else size
+            resident += -(-there // page_bytes) * page_bytes
+        return resident, self.held.locked_bytes()
 
     def touch_ns(self, buffer: int, offset: int, size: int, threads: int) -> int:
         """Return the ns of page faults that writing a range costs; threads share them evenly."""

@@ -70,6 +70,7 @@ class Play:
         self.events: dict[int, Node] = {}
         self.marks: list[int | None] = [None] * len(plan.marks)
         self.cpu_ns: list[int | None] = [None] * len(plan.marks)
+        self.memory_bytes: list[tuple[int, int] | None] = [None] * len(plan.marks)
         self.gated: dict[int, list[Node]] = {}
         self.released: set[int] = set()
         self.arrived: list[Lane] = []
@@ -265,6 +266,8 @@ class Play:
         self.marks[operation.mark] = self.agenda.now
         if operation.cpu:
             self.cpu_ns[operation.mark] = self.agenda.now - lane.idle_ns
+        if operation.memory:
+            self.memory_bytes[operation.mark] = self.memory.process_bytes()
         return self.agenda.now
 
     def _alloc(self, lane: Lane, operation: Alloc) -> int:

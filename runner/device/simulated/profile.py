@@ -183,6 +183,8 @@ class Host(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
     memory_bytes: Value = Field(description="Memory of the host that a case's buffers may take.")
+    pins_counted: Flag = Field(description="Whether the system counts what a driver has pinned as locked memory of its process.")
+    lock_limit_kept: Flag = Field(description="Whether a driver pins no more than a process may lock.")
     copy_gb_per_s: RateTable = Field(description="Total rate of all host copies under way, by their number of threads.")
     page_bytes: Value = Field(description="Bytes of a page.")
     first_touch_ns: Value = Field(description="Time of the first touch of one page, by one thread.")
