@@ -15,10 +15,10 @@ MS_BYTES = 10_000_000
 
 
 def with_values(profile: Profile, **values: int) -> Profile:
-    """Return the profile with other numbers, each named by its key in `calls` or `engines`, or by the profile's own."""
+    """Return the profile with other numbers, each named by its own key or one in `calls`, `engines`, `staging` or `host`."""
     data: dict[str, Any] = profile.model_dump()
     for key, value in values.items():
-        home = next((part for part in (data["calls"], data["engines"], data["staging"], data["host"]) if key in part), data)
+        home = next(part for part in (data, data["calls"], data["engines"], data["staging"], data["host"]) if key in part)
         if isinstance(home[key], dict):
             home[key]["value"] = value
         else:
