@@ -195,6 +195,9 @@ def test_memory_must_be_there(plan: Plan, words: tuple[str, ...]) -> None:
         ([[Gate(0, 0), Copy(0, "h2d", ON_DEVICE, 0, PAGEABLE, 0, 64), Release(0), Drain(0)]], ("deadlock", "Copy h2d")),
         ([[Gate(0, 0), Record(0, 0), StreamWait(1, 0), Drain(1), Release(0)]], ("deadlock", "operation 3")),
         ([[Gate(0, 0), Drain(0), Barrier()], [Barrier(), Release(0)]], ("lane 0", "lane 1", "deadlock")),
+        ([[Gate(0, 0), Free(OTHER), Alloc(OTHER), Release(0)]], ("deadlock", "operation 1 (Free of buffer 'other')")),
+        ([[Register(PAGEABLE), Gate(1, 0), Unregister(PAGEABLE), Release(0)]], ("deadlock", "Unregister of buffer 'pageable'")),
+        ([[Gate(0, 0), Copy(0, "h2d", ON_DEVICE, 0, MANAGED, 0, 64), Release(0), Drain(0)]], ("deadlock", "Copy h2d")),
     ],
 )
 def test_missing_order_is_refused(lanes: list[list[Operation]], words: tuple[str, ...]) -> None:
@@ -218,6 +221,9 @@ def test_missing_order_is_refused(lanes: list[list[Operation]], words: tuple[str
         [[UP, Record(0, 0), Barrier()], [Barrier(), StreamWait(1, 0), Copy(1, "d2h", OTHER, 0, ON_DEVICE, 0, 64), Drain(1)]],
         [[UP, Drain(0), Free(ON_DEVICE), Alloc(ON_DEVICE)]],
         [[Gate(0, 0), UP, Drain(0)], [Release(0)]],
+        [[Gate(0, 0), Release(0), Free(OTHER), Alloc(OTHER), Drain(0)]],
+        [[Gate(0, 0), UP, Free(OTHER), Alloc(OTHER), Drain(0)], [Release(0)]],
+        [[Copy(0, "h2d", ON_DEVICE, 0, MANAGED, 0, 64), Drain(0)]],
     ],
 )
 def test_sufficient_order_is_accepted(lanes: list[list[Operation]]) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from runner.device.contract import Trace
 from runner.device.simulated import Profile, SimulatedDevice
+from runner.device.simulated.profile import Flag
 from runner.plan import Plan
 from runner.plan_check import check_plan
 
@@ -24,6 +25,12 @@ def with_values(profile: Profile, **values: int) -> Profile:
         else:
             home[key] = value
     return Profile.model_validate(_rates_as_given(data))
+
+
+def with_kind(profile: Profile, name: str, **answers: bool) -> Profile:
+    """Return the profile with other answers about one kind of memory, each named by its key."""
+    flags = {key: Flag(value=answer, how="assumed", source="a test") for key, answer in answers.items()}
+    return profile.model_copy(update={"kinds": {**profile.kinds, name: profile.kinds[name].model_copy(update=flags)}})
 
 
 def without_overheads(profile: Profile) -> Profile:

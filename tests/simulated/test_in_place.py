@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from runner.device.simulated import Profile, SimulatedDevice
+from runner.device.simulated.profile import Curve
 from runner.errors import CaseFailed
 from runner.memory import DEVICE
 from runner.plan import (
@@ -16,6 +17,7 @@ from runner.plan import (
     Buffer,
     Busy,
     Copy,
+    Direction,
     Drain,
     Expect,
     Free,
@@ -34,7 +36,7 @@ from runner.plan import (
 )
 from tests import plans
 from tests.plans import DATA, WRITTEN, plan_of
-from tests.simulated.profiles import MS, MS_BYTES, play, span_ns, with_values
+from tests.simulated.profiles import MS, MS_BYTES, play, span_ns, with_kind, with_values
 
 PAGES = 100
 SIZE = PAGES * 4096
@@ -232,6 +234,61 @@ def test_a_buffer_freed_in_flight_is_read_as_fresh_pages(ideal: Profile, memory:
     session = SimulatedDevice(ideal).open(plan)
     session.play(0)
     assert sum(wrong.wrong_bytes for wrong in session.verify()) == wrong_bytes
+
+
+def test_freeing_and_unlocking_may_wait_for_all_streams(ideal: Profile) -> None:
+    """What was in flight arrives whole, whichever stream it is in."""
+    waiting = with_kind(ideal, "pinned", free_waits=True)
+    buffers = [Buffer("host", "pinned", MS_BYTES), Buffer("source", "pageable", MS_BYTES), Buffer("device", DEVICE, MS_BYTES)]
+    lane = [Alloc(0), HostCopy(0, 0, 1, 0, MS_BYTES), Busy(1, 5 * MS), Copy(1, "h2d", 2, 0, 0, 0, MS_BYTES), Mark(0), Free(0)]
+    lane += [Mark(1), Drain(1), Mark(2)]
+    expects = [Expect(2, 0, MS_BYTES, DATA, 0)]
+    plan = plan_of(buffers, [lane], data=[1], poison=[2], in_lanes=[0], streams=2, expects=expects, races_wanted=[0])
+    assert span_ns(play(waiting, plan)) == 6 * MS + 100_000 + MS_BYTES // 4
+    locked = [Register(0), Busy(1, 5 * MS), Mark(0), Unregister(0), Mark(1), Drain(1), Mark(2)]
+    plan = plan_of([Buffer("host", "pageable", MS_BYTES)], [locked], data=[0], streams=2)
+    unlock = 100_000 + MS_BYTES // 40
+    assert span_ns(play(with_kind(ideal, "registered", free_waits=True), plan)) == 5 * MS + unlock
+    assert span_ns(play(ideal, plan)) == unlock
+
+
+@pytest.mark.parametrize("direction", ["h2d", "d2h"])
+@pytest.mark.parametrize(("waits", "held"), [(True, 6 * MS), (False, 0)])
+def test_copies_of_managed_memory_may_hold_their_caller(ideal: Profile, direction: Direction, waits: bool, held: int) -> None:
+    """Behind 5 ms of work, and however small they are."""
+    buffers = [Buffer("managed", "managed", MS_BYTES), Buffer("device", DEVICE, MS_BYTES)]
+    src, dst = (0, 1) if direction == "h2d" else (1, 0)
+    lane = [Busy(0, 5 * MS), Mark(0), Copy(0, direction, dst, 0, src, 0, MS_BYTES), Mark(1), Drain(0), Mark(2)]
+    plan = plan_of(buffers, [lane], data=[src], poison=[dst], expects=[Expect(dst, 0, MS_BYTES, DATA, 0)])
+    trace = play(with_kind(ideal, "managed", copies_wait=waits), plan)
+    assert [span_ns(trace, 0, mark) for mark in (1, 2)] == [held, 6 * MS]
+
+
+def test_sending_pages_may_hold_the_caller(ideal: Profile) -> None:
+    held = {"prefetch_held_h2d": Curve(points=((0, 0), (MS_BYTES, 400_000)), how="assumed", source="round")}
+    profile = ideal.model_copy(update={"migration": ideal.migration.model_copy(update=held)})
+    send = Prefetch(0, 0, 0, MS_BYTES, "device")
+    lane = [Mark(0), send, Mark(1), Drain(0), Mark(2), send, Mark(3), Drain(0), Mark(4)]
+    trace = play(profile, plan_of([Buffer("managed", "managed", MS_BYTES)], [lane], data=[0]))
+    assert [span_ns(trace, *marks) for marks in ((0, 1), (0, 2), (2, 3))] == [400_000, MS, 0]
+
+
+def test_fresh_managed_pages_may_cost_a_kernel_their_making(ideal: Profile) -> None:
+    making = {"fresh_device": Curve(points=((0, 0), (MS_BYTES, 300_000)), how="assumed", source="round")}
+    profile = ideal.model_copy(update={"migration": ideal.migration.model_copy(update=making)})
+    access = KernelAccess(0, 0, 0, MS_BYTES, "write")
+    plan = plan_of([Buffer("managed", "managed", MS_BYTES)], [[Alloc(0), access, access, Drain(0), Free(0)]], in_lanes=[0])
+    assert engine_ns(profile, plan) == [("compute", MS // 2 + 300_000), ("compute", MS // 2)]
+
+
+def test_huge_pages_may_be_freed_faster(ideal: Profile) -> None:
+    quick = Curve(points=((0, 3_000),), how="assumed", source="round")
+    kind = ideal.kinds["pageable"].model_copy(update={"free_huge": quick})
+    profile = ideal.model_copy(update={"kinds": {**ideal.kinds, "pageable": kind}})
+    pages: tuple[Pages, ...] = ("normal", "huge")
+    plan = [Alloc(0), Free(0)]
+    times = [between_marks(profile, [Buffer("it", "pageable", SIZE, size)], plan, in_lanes=[0])[1] for size in pages]
+    assert times == [10_000, 3_000]
 
 
 def test_calls_copies_and_spinning_waits_burn_the_processor(round_numbers: Profile) -> None:
