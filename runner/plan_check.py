@@ -41,7 +41,8 @@ from runner.plan import (
     StreamWait,
     Unregister,
 )
-from runner.plan_order import check_order, place
+from runner.plan_order import check_order
+from runner.plan_words import place
 
 __all__ = ["check_bounds", "check_order", "check_plan"]
 

@@ -9,8 +9,7 @@ may return before it has arrived (its source has been read, no more is known), f
 nothing, since it may open by its time limit. Not every device lets the host use memory that migrates while it works, so the host
 must then know that all streams are done, and their next work must know that the host is. For deadlocks the opposite is assumed:
 such a copy holds its lane, as one of memory that migrates does, freeing or unlocking memory waits for all streams, and all copies
-share one engine that serves them in order of issue. The order of two lanes' calls to
-one stream is taken as it was played.
+share one engine that serves them in order of issue. The order of two lanes' calls to one stream is taken as it was played.
 """
 
 from __future__ import annotations
@@ -45,6 +44,8 @@ from runner.plan import (
     Unregister,
 )
 from runner.plan_clocks import NOTHING, Clock, EventClock, LaneClock, Ranges, StreamClock, clocks_of_streams, merge
+from runner.plan_holdings import Holdings
+from runner.plan_words import name_of, place
 
 
 def check_order(plan: Plan) -> None:
@@ -58,27 +59,6 @@ def check_order(plan: Plan) -> None:
     _Order(plan).play()
 
 
-def place(plan: Plan, phase: str, index: int, operation: Operation) -> str:
-    """Say where an operation stands and what it touches: `lane 0, operation 7 (Copy h2d of 'input' to 'slot 0')`."""
-    kind = type(operation).__name__
-    match operation:
-        case Copy(direction=direction, src=src, dst=dst):
-            kind += f" {direction} of {_name(plan, src)} to {_name(plan, dst)}"
-        case HostCopy(src=src, dst=dst) | KernelCopy(src=src, dst=dst):
-            kind += f" of {_name(plan, src)} to {_name(plan, dst)}"
-        case HostAccess(buffer=buffer, access=access) | KernelAccess(buffer=buffer, access=access):
-            kind += f" {access} of {_name(plan, buffer)}"
-        case Prefetch(buffer=buffer, to=to):
-            kind += f" of {_name(plan, buffer)} to the {to}"
-        case Record(event=event) | StreamWait(event=event) | HostWait(event=event):
-            kind += f" of event {event}"
-        case _ if hasattr(operation, "buffer"):
-            kind += f" of {_name(plan, operation.buffer)}"
-        case _:
-            pass
-    return f"{phase}, operation {index} ({kind})"
-
-
 class _Order:
     """The abstract play."""
 
@@ -87,10 +67,8 @@ class _Order:
         self.lanes = [LaneClock(number, operations) for number, operations in enumerate(plan.lanes)]
         self.streams = clocks_of_streams(plan, len(plan.lanes))
         self.ranges = [Ranges(buffer.size) for buffer in plan.buffers]
-        self.alive = [False] * len(plan.buffers)
-        self.registered: set[int] = set()
-        self.direct = [buffer.on_device or kind_of(buffer.memory).asynchronous for buffer in plan.buffers]
-        self.reachable = [buffer.on_device or kind_of(buffer.memory).kernel_access for buffer in plan.buffers]
+        self.holdings = Holdings(plan)
+        self.alive, self.direct = self.holdings.alive, self.holdings.direct
         self.migrates = [not buffer.on_device and kind_of(buffer.memory).migrates for buffer in plan.buffers]
         self.host_used: dict[int, int] = {}
         self.faulted: set[int] = set()
@@ -127,9 +105,9 @@ class _Order:
 
     def play(self) -> None:
         """Play setup, prepare, the lanes in turn until all have ended, and teardown."""
-        self._play_untimed("setup", self.plan.setup)
-        at_rest, registered = list(self.alive), set(self.registered)
-        self._play_untimed("prepare", self.plan.prepare)
+        self.holdings.play("setup", self.plan.setup)
+        at_rest, registered = list(self.alive), set(self.holdings.registered)
+        self.holdings.play("prepare", self.plan.prepare)
         unfinished = list(self.lanes)
         while unfinished:
             moved = False
@@ -138,43 +116,10 @@ class _Order:
             unfinished = [lane for lane in unfinished if lane.at < len(lane.operations)]
             if not moved and unfinished:
                 raise PlanError("; ".join(self._stuck(lane) for lane in unfinished))
-        self._check_replay(at_rest, registered)
+        self.holdings.check_replay(at_rest, registered)
         self._check_end()
         self._check_wanted()
-        self._play_untimed("teardown", self.plan.teardown)
-
-    def _play_untimed(self, phase: str, operations: tuple[Operation, ...]) -> None:
-        for index, operation in enumerate(operations):
-            buffer = operation.buffer  # type: ignore[union-attr]  # check_bounds lets no other operation stand here
-            wrong = ""
-            if self.alive[buffer] is isinstance(operation, Alloc):
-                wrong = "is already allocated" if self.alive[buffer] else "is not allocated"
-            elif isinstance(operation, (Alloc, Free)):
-                wrong = self._change_alive(buffer, isinstance(operation, Alloc))
-            elif isinstance(operation, (Register, Unregister)):
-                wrong = self._change_registered(buffer, isinstance(operation, Register))
-            if wrong:
-                raise PlanError(f"{place(self.plan, phase, index, operation)}: {_name(self.plan, buffer)} {wrong}")
-
-    def _change_alive(self, buffer: int, alive: bool) -> str:
-        """Note an allocation or its end; return what is wrong with it, empty where nothing is."""
-        if alive and self.alive[buffer]:
-            return "is already allocated"
-        if not alive and buffer in self.registered:
-            return "is freed while it is registered"
-        self.alive[buffer] = alive
-        return ""
-
-    def _change_registered(self, buffer: int, registered: bool) -> str:
-        """Note that a buffer is page-locked in place or no more; return what is wrong with it, empty where nothing is."""
-        if registered is (buffer in self.registered):
-            return "is already registered" if registered else "is not registered"
-        self.direct[buffer] = registered
-        if registered:
-            self.registered.add(buffer)
-        else:
-            self.registered.remove(buffer)
-        return ""
+        self.holdings.play("teardown", self.plan.teardown)
 
     def _advance(self, lane: LaneClock) -> bool:
         """Play a lane until it must wait or ends; return whether it got on."""
@@ -192,24 +137,24 @@ class _Order:
         return lane.at > begin
 
     def _alloc(self, operation: Alloc) -> bool:
-        self._require(operation.buffer, self._change_alive(operation.buffer, True))
+        self._require(operation.buffer, self.holdings.change_alive(operation.buffer, True))
         return self._whole(operation.buffer)
 
     def _free(self, operation: Free) -> bool:
         if self._busy_behind_a_gate():
             return False
         self._whole(operation.buffer)
-        self._require(operation.buffer, self._change_alive(operation.buffer, False))
+        self._require(operation.buffer, self.holdings.change_alive(operation.buffer, False))
         return True
 
     def _register(self, operation: Register) -> bool:
-        self._require(operation.buffer, self._change_registered(operation.buffer, True))
+        self._require(operation.buffer, self.holdings.change_registered(operation.buffer, True))
         return self._whole(operation.buffer)
 
     def _unregister(self, operation: Unregister) -> bool:
         if self._busy_behind_a_gate():
             return False
-        self._require(operation.buffer, self._change_registered(operation.buffer, False))
+        self._require(operation.buffer, self.holdings.change_registered(operation.buffer, False))
         return self._whole(operation.buffer)
 
     def _busy_behind_a_gate(self) -> bool:
@@ -218,7 +163,7 @@ class _Order:
 
     def _require(self, buffer: int, wrong: str) -> None:
         if wrong:
-            self._refuse(f"{_name(self.plan, buffer)} {wrong}")
+            self._refuse(f"{name_of(self.plan, buffer)} {wrong}")
 
     def _whole(self, buffer: int) -> bool:
         """A change of the memory itself conflicts with every use of it."""
@@ -320,10 +265,10 @@ class _Order:
 
     def _kernel_use(self, buffer: int, offset: int, size: int, stream: StreamClock, write: bool) -> None:
         """Note that a kernel reads or writes a range, which must be memory that it may use."""
-        if not (self.reachable[buffer] or buffer in self.registered):
+        if not self.holdings.may_use(buffer):
             if buffer not in self.plan.faults_wanted:
                 memory = self.plan.buffers[buffer].memory
-                self._refuse(f"a kernel may not use {_name(self.plan, buffer)}, whose memory is {memory}")
+                self._refuse(f"a kernel may not use {name_of(self.plan, buffer)}, whose memory is {memory}")
             self.faulted.add(buffer)
         self._access(buffer, offset, size, stream, write)
 
@@ -400,7 +345,7 @@ class _Order:
     def _access(self, buffer: int, offset: int, size: int, who: LaneClock | StreamClock, write: bool) -> None:
         """Note an access and compare it with the earlier ones to the same bytes."""
         if not self.alive[buffer]:
-            self._refuse(f"{_name(self.plan, buffer)} is used, but it is not allocated")
+            self._refuse(f"{name_of(self.plan, buffer)} is used, but it is not allocated")
         component, knows = who.component, who.knows
         for segment in self.ranges[buffer].segments(offset, offset + size):
             writer = segment.writer
@@ -421,7 +366,7 @@ class _Order:
         self.raced.add(buffer)
         if buffer not in self.plan.races_wanted:
             self._refuse(
-                f"race on {_name(self.plan, buffer)}, bytes {offset} to {offset + size}: they are {what} by {self._who(other)} "
+                f"race on {name_of(self.plan, buffer)}, bytes {offset} to {offset + size}: they are {what} by {self._who(other)} "
                 "and nothing orders the two; a wait is missing"
             )
 
@@ -437,16 +382,6 @@ class _Order:
     def _stuck(self, lane: LaneClock) -> str:
         where = place(self.plan, f"lane {lane.component}", lane.at, lane.operations[lane.at])
         return f"{where}: deadlock: this lane waits for ever"
-
-    def _check_replay(self, at_rest: list[bool], registered: set[int]) -> None:
-        """A Plan is played many times, so each play must leave allocated and registered what it found so."""
-        for buffer, (before, after) in enumerate(zip(at_rest, self.alive, strict=True)):
-            if before != after:
-                state = "leaves allocated" if after else "frees"
-                raise PlanError(f"a play {state} {_name(self.plan, buffer)}, so it could not be played twice")
-        for buffer in sorted(registered ^ self.registered):
-            state = "unregisters" if buffer in registered else "leaves registered"
-            raise PlanError(f"a play {state} {_name(self.plan, buffer)}, so it could not be played twice")
 
     def _check_end(self) -> None:
         """The last look at the clock must come after all work, or a queue's time would pass for a transfer's."""
@@ -464,12 +399,8 @@ class _Order:
 
     def _check_wanted(self) -> None:
         for buffer in sorted(self.plan.races_wanted - self.raced):
-            raise PlanError(f"{_name(self.plan, buffer)} is named in races_wanted, but all accesses to it are ordered")
+            raise PlanError(f"{name_of(self.plan, buffer)} is named in races_wanted, but all accesses to it are ordered")
         for buffer in sorted(self.plan.faults_wanted - self.faulted):
             raise PlanError(
-                f"{_name(self.plan, buffer)} is named in faults_wanted, but no kernel is given it while it may not use it"
+                f"{name_of(self.plan, buffer)} is named in faults_wanted, but no kernel is given it while it may not use it"
             )
-
-
-def _name(plan: Plan, buffer: int) -> str:
-    return f"buffer {plan.buffers[buffer].name!r}" if 0 <= buffer < len(plan.buffers) else f"buffer {buffer}"

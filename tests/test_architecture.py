@@ -23,7 +23,9 @@ BOTTOM = (
     "runner.pattern",
     "runner.plan_check",
     "runner.plan_clocks",
+    "runner.plan_holdings",
     "runner.plan_order",
+    "runner.plan_words",
 )
 DEVICES = ("runner.device",)
 SCENARIOS = ("runner.scenarios",)

@@ -32,7 +32,7 @@ from runner.plan import (
     StreamWait,
     Unregister,
 )
-from runner.plan_order import place
+from runner.plan_words import place
 
 _WAITS: Final = -1
 """What a handler returns when somebody else lets its lane go on."""
