@@ -14,6 +14,7 @@ from runner.pattern import FLAT, WORD
 from runner.plan import (
     Alloc,
     Busy,
+    Drain,
     Fill,
     Free,
     Gate,
@@ -22,6 +23,7 @@ from runner.plan import (
     KernelAccess,
     Plan,
     Release,
+    StreamWait,
 )
 from runner.scenarios.base import Scenario, Size, field_error, host_ms
 from runner.scenarios.builder import DATA_SALT, ORDINARY, PlanWriter
@@ -30,7 +32,7 @@ from runner.units import format_size
 REFILL_SALT: Final = FLAT + 1
 """What the host writes over data that are still needed."""
 
-Fault = Literal["refill_early", "read_early", "free_in_flight", "pageable_pointer"]
+Fault = Literal["refill_early", "read_early", "free_in_flight", "pageable_pointer", "no_event", "with_event"]
 
 
 class Hazard(Scenario):
@@ -49,7 +51,8 @@ class Hazard(Scenario):
     fault: Fault = Field(
         description="refill_early: the host writes the source of a copy before it was read. read_early: the host reads the "
         "destination before the copy arrived. free_in_flight: the source is freed while its copy waits. pageable_pointer: a "
-        "kernel is given memory that it may not use."
+        "kernel is given memory that it may not use. no_event: a second stream downloads what the first has yet to upload. "
+        "with_event: the same, but the second waits for an event of the first, which is no mistake."
     )
     buffer: BufferKind = Field("pinned", description="The kind of the host buffer that the mistake is made with.")
     size: Size = Field(
@@ -59,7 +62,7 @@ class Hazard(Scenario):
         20.0,
         ge=0.1,
         le=1000,
-        description="Earlier work in the stream, in ms, wherever no gate can hold it.",
+        description="Earlier work in the stream, in ms, wherever no gate can hold it; of no_event how long one holds it.",
         json_schema_extra={"unit": "ms"},
     )
 
@@ -88,6 +91,8 @@ class Hazard(Scenario):
             "read_early": f"copy {size} from the device and read their destination before they arrived",
             "free_in_flight": f"copy {size} to the device behind {self.busy_ms:g} ms of work and free their source at once",
             "pageable_pointer": f"let a kernel increment {size} of host memory that it may not use",
+            "no_event": f"upload {size} in one stream and download them in another that does not wait for it",
+            "with_event": f"upload {size} in one stream and download them in another that waits for an event of it",
         }[self.fault]
         return f"{what}; the host buffer is {self.buffer}, and the bytes that are wrong are counted"
 
@@ -98,6 +103,8 @@ class Hazard(Scenario):
             "read_early": _read_early,
             "free_in_flight": _free_in_flight,
             "pageable_pointer": _pageable_pointer,
+            "no_event": _no_event,
+            "with_event": _with_event,
         }
         return writers[self.fault](self)
 
@@ -139,12 +146,19 @@ class _Holding:
             self.writer.lane.append(Release(0))
         self.writer.lane.append(HostWait(self.writer.record(self.stream, "done")))
 
-    def plan(self, raced: int) -> Plan:
-        """End the timing; `raced` is the buffer on which the two race, wherever the copy uses it in place."""
+    def pause(self) -> None:
+        """Let the host wait while a gate holds the stream, for nothing that could stand behind the stream's work."""
+        if self.gated:
+            other = self.writer.stream("pause")
+            self.writer.lane.append(Busy(other, self._busy_ns))
+            self.writer.lane.append(HostWait(self.writer.record(other, "paused")))
+
+    def plan(self, *raced: int) -> Plan:
+        """End the timing; `raced` are buffers on which two race, wherever copies use them in place."""
         self.writer.mark("end")
         plan = self.writer.plan()
-        in_place = kind_of(plan.buffers[raced].memory).asynchronous
-        return replace(plan, gates=int(self.gated), races_wanted=frozenset({raced} if in_place else ()))
+        in_place = {buffer for buffer, it in enumerate(plan.buffers) if it.on_device or kind_of(it.memory).asynchronous}
+        return replace(plan, gates=int(self.gated), races_wanted=frozenset(in_place.intersection(raced)))
 
 
 def _refill_early(hazard: Hazard) -> Plan:
@@ -216,3 +230,36 @@ def _pageable_pointer(hazard: Hazard) -> Plan:
     writer.lane.append(HostWait(writer.record(stream, "done")))
     writer.mark("end")
     return replace(writer.plan(), faults_wanted=frozenset({host}))
+
+
+def _no_event(hazard: Hazard) -> Plan:
+    """The second stream should bring back the data, and brings what lay on the device before: nothing tells it to wait."""
+    return _two_streams(hazard, ordered=False)
+
+
+def _with_event(hazard: Hazard) -> Plan:
+    """The second stream waits for the upload of the first and brings back the data."""
+    return _two_streams(hazard, ordered=True)
+
+
+def _two_streams(hazard: Hazard, *, ordered: bool) -> Plan:
+    """Upload in a stream that is held and download in another, with an event between them or without."""
+    holding = _Holding(hazard, gate=True)
+    writer = holding.writer
+    host, device = writer.buffer("host", hazard.buffer, hazard.size), writer.device_buffer("device", hazard.size)
+    seen = writer.buffer("seen", hazard.buffer, hazard.size)
+    writer.data(host)
+    writer.poison(device)
+    writer.poison(seen)
+    writer.expect(seen, hazard.size)
+    holding.hold()
+    holding.copy("h2d", device, host, hazard.size)
+    second = writer.stream("second")
+    if ordered:
+        writer.lane.append(StreamWait(second, writer.record(holding.stream, "uploaded")))
+    writer.copy(second, "d2h", (seen, 0), (device, 0), hazard.size)
+    # Where one engine does all copies the download stands behind the upload, so it must not be waited for before the release.
+    holding.pause()
+    holding.wait()
+    writer.lane.append(Drain(second))
+    return holding.plan(*(() if ordered else (device,)))
