@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import mmap
+from pathlib import Path
 
 import pytest
 
 from runner.device.cuda import pages
 from runner.device.cuda.buffers import SessionMemory
 from runner.device.cuda.memory import ALLOCATE, Region
-from runner.device.cuda.pages import HUGE_PAGE_BYTES, huge_bytes_at
+from runner.device.cuda.pages import HUGE_PAGE_BYTES, huge_bytes_at, process_memory_bytes
 from runner.device.cuda.pool import HostPool
 from runner.errors import CaseFailed, CaseUnsupported
 from runner.memory import DEVICE, KINDS
@@ -35,6 +36,20 @@ def test_each_kind_is_what_it_says_holds_bytes_and_is_given_back(bench: Bench, k
     assert memory.device_address(0) == region.address
     memory.free(0)
     assert bench.driver.ranges == {}
+
+
+@pytest.mark.parametrize(("lock", "pin", "locked"), [(0, 0, 0), (8, 4, 8192), (4, 1024, 1 << 20)])
+def test_the_larger_of_the_two_counts_is_locked(tmp_path: Path, lock: int, pin: int, locked: int) -> None:
+    status = tmp_path / "status"
+    status.write_text(f"Name:\tpython\nVmPeak:\t 900 kB\nVmLck:\t {lock} kB\nVmPin:\t {pin} kB\nVmRSS:\t 12 kB\nThreads:\t3\n")
+    assert process_memory_bytes(status) == (12288, locked)
+
+
+@pytest.mark.parametrize("text", ["", "VmRSS:\t 12 kB\nVmLck:\t 0 kB\n", "VmLck:\t 0 kB\nVmPin:\t 0 kB\nVmRSS:\n"])
+def test_a_system_that_does_not_tell_all_counts_tells_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / "status").write_text(text)
+    assert process_memory_bytes(tmp_path / "status") is None
+    assert process_memory_bytes(tmp_path / "nowhere") is None
 
 
 def test_pages_of_the_system_start_on_a_page(bench: Bench) -> None:

@@ -313,6 +313,20 @@ def test_the_processor_time_of_a_lane_is_read_where_asked(device: Device) -> Non
     assert 0 <= begin <= end
 
 
+def test_the_memory_of_the_process_is_counted_where_asked(device: Device) -> None:
+    size = 64 * 2**20
+    lane = [Mark(0, memory=True), Alloc(0), HostAccess(0, 0, size, "write"), Mark(1), Mark(2, memory=True), Free(0), Mark(3)]
+    plan = plan_of([Buffer("fresh", "pageable", size)], [lane], in_lanes=[0])
+    before, unasked, after, last = in_and_out(device, plan).memory_bytes
+    assert (unasked, last) == (None, None)
+    if before is None or after is None:
+        assert not device.deterministic, "only a system may not tell"
+        pytest.skip("this system does not tell how much memory a process has")
+    # A process does other things meanwhile, and systems count by the hundred pages.
+    assert abs(after[0] - before[0] - size) < size // 8
+    assert after[1] - before[1] < size // 8
+
+
 @pytest.mark.parametrize("memory", [name for name, kind in KINDS.items() if "huge" in kind.pages])
 def test_huge_pages_carry_data_as_others_do(device: Device, memory: str) -> None:
     plan = plans.one_copy(6 * 2**20 + 5, memory=memory)

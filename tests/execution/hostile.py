@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import atexit
 import os
+import resource
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+from runner.errors import CaseFailed
 from runner.expand import Case
 from runner.plan import Plan
 from runner.scenarios.base import Scenario
@@ -58,6 +60,16 @@ class DiesLater(Transfer):
     def plan(self) -> Plan:
         atexit.register(os.kill, os.getpid(), signal.SIGABRT)
         return super().plan()
+
+
+class Limited(Transfer):
+    """Says how much memory its process may lock."""
+
+    def memlock_bytes(self) -> int | None:
+        return 65_536
+
+    def plan(self) -> Plan:
+        raise CaseFailed(f"may lock {resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]:,} bytes")
 
 
 def case_of(kind: type[Transfer] = Transfer, case_id: str = "c_1") -> Case:

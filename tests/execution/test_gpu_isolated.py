@@ -11,6 +11,7 @@ from runner.device.select import open_device
 from runner.errors import DeviceUnavailable
 from runner.execution.local import play_cases
 from runner.measure.result import CaseResult
+from runner.scenarios.allocation import Allocation
 from runner.scenarios.base import Scenario
 from runner.scenarios.hazard import Hazard
 from runner.scenarios.pressure import Pressure
@@ -68,6 +69,45 @@ def test_a_pointer_that_the_device_cannot_use_costs_its_own_process_only(cuda: D
     assert faulted != bool(cuda.facts().environment["pageable_memory_access"])
     assert not cuda.lost
     assert cuda.facts().free_bytes > free - SLACK
+
+
+def test_a_second_stream_sees_the_first_ones_work_behind_an_event_only(cuda: Device) -> None:
+    without, behind = played(cuda, Hazard(kind="hazard", fault="no_event"), Hazard(kind="hazard", fault="with_event"))
+    assert [(result.status, result.reason, result.flags) for result in (without, behind)] == [("ok", "", ())] * 2
+    assert all(sample.figures["corrupt_bytes"] > 0 for sample in without.samples)
+    assert behind.corrupt_bytes == 0
+
+
+def test_a_lock_limit_is_met_in_a_process_of_its_own(cuda: Device) -> None:
+    within = Allocation(kind="allocation", size=2**20, memlock_limit=2**26)
+    beyond = Allocation(kind="allocation", buffer="registered", size=2**26, memlock_limit=2**20)
+    first, second = played(cuda, within, beyond)
+    assert (first.status, first.reason) == ("ok", "")
+    # Whether a driver keeps to the limit is what the claim asks; either way the case ends well, and nothing lasts.
+    assert second.status == "ok" or (second.status == "failed" and second.reason)
+    assert played(cuda, COPY)[0].status == "ok"
+
+
+def test_a_request_beyond_all_memory_is_refused_and_the_next_case_runs(cuda: Device) -> None:
+    beyond = [
+        Allocation(kind="allocation", size=2**46, beyond_memory=True),
+        Allocation(kind="allocation", where="device", size=2**46, beyond_memory=True),
+    ]
+    host, device, after = played(cuda, *beyond, COPY)
+    assert [host.status, device.status, after.status] == ["failed", "failed", "ok"]
+    for result in (host, device):
+        assert result.reason.startswith("64TiB of ")
+        assert "was refused" in result.reason
+        assert "already holds" in result.reason
+    assert not cuda.lost
+
+
+def test_what_pinning_adds_to_the_process_is_counted(cuda: Device) -> None:
+    (result,) = played(cuda, Allocation(kind="allocation", buffer="registered", size=2**26))
+    figures = result.samples[-1].figures
+    # Pages that were touched are resident; whether the driver tells the system of its pins is what the claim asks.
+    assert abs(figures["resident_bytes"] - 2**26) < 2**23
+    assert figures["locked_bytes"] >= 0
 
 
 def test_the_ballast_goes_with_its_process(cuda: Device) -> None:

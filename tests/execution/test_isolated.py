@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from runner.measure.companions import CompanionBook
 from runner.scenarios.pressure import Pressure
 from runner.scenarios.transfer import Transfer
 from runner.spec.experiment import Measure
-from tests.execution.hostile import FILE, Chatters, Dies, DiesLater, Hangs, Raises, case, case_of
+from tests.execution.hostile import FILE, Chatters, Dies, DiesLater, Hangs, Limited, Raises, case, case_of
 
 MEASURE = Measure(warmup=1, samples=3)
 HOST = 2**34
@@ -72,6 +73,15 @@ def test_what_is_printed_in_there_does_not_spoil_the_result() -> None:
 
 def test_a_process_that_breaks_after_its_measurement_has_measured() -> None:
     assert play_apart(job(DiesLater), PATIENCE_S).status == "ok"
+
+
+def test_a_lock_limit_is_that_of_its_process_alone() -> None:
+    before = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    result = play_apart(job(Limited), PATIENCE_S)
+    # Nobody may raise a limit, so where this process may lock less, so may the other.
+    least = min(65_536, *(bound for bound in before if bound != resource.RLIM_INFINITY))
+    assert (result.status, result.reason) == ("failed", f"may lock {least:,} bytes")
+    assert resource.getrlimit(resource.RLIMIT_MEMLOCK) == before
 
 
 def test_a_device_that_cannot_be_opened_again_is_not_run() -> None:

@@ -17,6 +17,7 @@ from runner.execution.worker import Job
 from runner.expand import Case
 from runner.measure.result import CaseResult
 from runner.plan import Plan
+from runner.scenarios.allocation import Allocation
 from runner.scenarios.base import Scenario
 from runner.scenarios.hazard import Hazard
 from runner.scenarios.pipeline import Pipeline
@@ -80,6 +81,29 @@ def test_a_dangerous_case_is_played_apart_on_a_real_device_and_the_others_here(a
     assert [(job.device, job.case.case_id, job.host_bytes, job.measure) for job in apart.jobs] == [
         ("cuda:1", "c_1", 2**34, MEASURE)
     ]
+
+
+def test_a_case_with_a_lock_limit_is_played_apart_on_a_real_device_and_here_on_a_simulated_one(apart: Apart) -> None:
+    limited = Allocation(kind="allocation", size=2**20, memlock_limit=2**16)
+    (real,) = played(Fragile("cuda", 10**9), [limited])
+    assert (real.status, real.reason) == ("ok", "apart")
+    (simulated,) = played(SimulatedDevice(load_profile("test")), [limited])
+    assert (simulated.status, simulated.reason) == (
+        "failed",
+        "1MiB of page-locked memory for buffer memory was refused; this case already holds 0B of it, the process may lock 64KiB",
+    )
+
+
+def test_a_request_beyond_all_memory_is_tried_and_refused_and_the_next_case_runs() -> None:
+    beyond = Allocation(kind="allocation", size=2**46, beyond_memory=True)
+    large = Allocation(kind="allocation", size=2**46)
+    skipped, failed, after = played(
+        SimulatedDevice(load_profile("test")), [large, beyond, Allocation(kind="allocation", size=2**20)]
+    )
+    assert [skipped.status, failed.status, after.status] == ["skipped", "failed", "ok"]
+    assert failed.reason.startswith(
+        "64TiB of pinned memory for buffer memory was refused; this case already holds 2MiB of it, the host"
+    )
 
 
 def test_after_a_real_device_is_lost_the_rest_is_played_apart(apart: Apart) -> None:

@@ -10,6 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from runner.device.contract import Trace
+from runner.device.simulated import SimulatedDevice, load_profile
 from runner.flow import RunOutcome
 from runner.plan import Busy, Gate
 from runner.plan_check import check_plan
@@ -52,6 +53,27 @@ def test_memory_freed_in_flight_is_spoilt_unless_freeing_waits_and_never_where_i
     assert table["median_wall_ms"].min() >= 30
 
 
+def test_a_second_stream_sees_the_first_ones_work_behind_an_event_only(tmp_path: Path) -> None:
+    kinds = "[pinned, registered, write_combined, mapped]"
+    outcome = run(tmp_path, f"  one: {{kind: hazard, fault: [no_event, with_event], buffer: {kinds}, size: 64KiB, busy_ms: 3}}\n")
+    table = summary(outcome)
+    assert table["status"].tolist() == ["ok"] * 8
+    assert table["corrupt_bytes"].tolist() == [64 * KIB] * 4 + [0] * 4
+    assert not table["flags"].str.contains("gate_timeout").any()
+    assert table["median_wall_ms"].min() >= 3, "the gate is held for a while, so that the second stream surely comes first"
+
+
+def test_the_second_stream_never_waits_for_ever_where_one_engine_does_all_copies() -> None:
+    device = SimulatedDevice(load_profile("test").model_copy(update={"copy_engines": 1}))
+    for fault in ("no_event", "with_event"):
+        plan = hazard(fault=fault, size=4096).plan()
+        check_plan(plan)
+        session = device.open(plan)
+        session.play(0)
+        assert session.verify() == (), "the download stands behind the upload"
+        session.close()
+
+
 def test_a_kernel_given_memory_it_cannot_reach_names_its_error_and_costs_no_other_case(tmp_path: Path) -> None:
     outcome = run(
         tmp_path,
@@ -76,6 +98,7 @@ def test_a_kernel_given_memory_it_cannot_reach_names_its_error_and_costs_no_othe
         ("pageable", "refill_early", Busy),
         ("pageable", "read_early", Busy),
         ("pinned", "free_in_flight", Busy),
+        ("pageable", "with_event", Busy),
     ],
 )
 def test_a_gate_holds_the_stream_only_where_no_call_could_wait_for_it(buffer: str, fault: str, held_by: type) -> None:
@@ -98,6 +121,12 @@ def test_the_words_name_the_mistake_and_its_size() -> None:
         "copy 4,096 bytes to the device and write over their source before it was read; "
         "the host buffer is pinned, and the bytes that are wrong are counted"
     )
+    assert (
+        hazard(fault="no_event")
+        .describe()
+        .startswith("upload 1,048,576 bytes in one stream and download them in another that does not wait for it; ")
+    )
+    assert "that waits for an event of it" in hazard(fault="with_event").describe()
     assert "behind 2.5 ms of work" in hazard(fault="free_in_flight", busy_ms=2.5).describe()
 
 
@@ -108,7 +137,10 @@ def test_the_words_name_the_mistake_and_its_size() -> None:
         ({"fault": "pageable_pointer"}, "a kernel may use pinned memory, so pageable_pointer does nothing wrong"),
         ({"fault": "pageable_pointer", "buffer": "managed"}, "a kernel may use managed memory"),
         ({"buffer": "managed"}, "managed memory has no copy that refill_early could spoil"),
-        ({"fault": "unplug"}, "Input should be 'refill_early', 'read_early', 'free_in_flight' or 'pageable_pointer'"),
+        (
+            {"fault": "unplug"},
+            "Input should be 'refill_early', 'read_early', 'free_in_flight', 'pageable_pointer', 'no_event' or 'with_event'",
+        ),
         ({"busy_ms": 0}, "greater than or equal to 0.1"),
         ({"busy_ms": 5000}, "less than or equal to 1000"),
         ({"direction": "h2d"}, "Extra inputs are not permitted"),

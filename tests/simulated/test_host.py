@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from runner.device.simulated import Profile, SimulatedDevice
-from runner.errors import CaseUnsupported, DmalabError, PlanError
+from runner.errors import CaseFailed, CaseUnsupported, DmalabError, PlanError
 from runner.memory import DEVICE
 from runner.plan import (
     Alloc,
@@ -18,10 +18,12 @@ from runner.plan import (
     Expect,
     Free,
     Gate,
+    HostAccess,
     HostCopy,
     HostWait,
     Launch,
     Mark,
+    Operation,
     Plan,
     Record,
     Register,
@@ -195,6 +197,52 @@ def test_a_closed_session_plays_no_more(ideal: Profile) -> None:
     session.close()
     with pytest.raises(DmalabError, match="closed"):
         session.play(0)
+
+
+def counts(profile: Profile, buffer: Buffer, *operations: Operation) -> list[tuple[int, int] | None]:
+    """Play operations on one buffer and return what the process has before the first and after each."""
+    lane: list[Operation] = [Mark(0, memory=True)]
+    for number, operation in enumerate(operations):
+        lane += [operation, Mark(number + 1, memory=True)]
+    return list(play(profile, plan_of([buffer], [lane], in_lanes=[0])).memory_bytes)
+
+
+def test_pages_are_resident_once_touched_or_locked(ideal: Profile) -> None:
+    write = HostAccess(0, 0, 4_100, "write")
+    assert counts(ideal, Buffer("it", "pageable", 12_288), Alloc(0), write, Register(0), Unregister(0), Free(0)) == [
+        (0, 0),
+        (0, 0),
+        (8_192, 0),
+        (12_288, 12_288),
+        (12_288, 0),
+        (0, 0),
+    ]
+    assert counts(ideal, Buffer("it", "pinned", 12_288), Alloc(0), Free(0)) == [(0, 0), (12_288, 12_288), (0, 0)]
+
+
+def test_a_system_may_not_know_what_drivers_pin(ideal: Profile) -> None:
+    unaware = with_values(ideal, pins_counted=False)
+    assert counts(unaware, Buffer("it", "pinned", 4_096), Alloc(0), Free(0)) == [(0, 0), (4_096, 0), (0, 0)]
+
+
+@pytest.mark.parametrize("operations", [(Alloc(0), Register(0), Unregister(0), Free(0)), (Alloc(0), Free(0))])
+def test_a_lock_limit_is_kept_or_not(ideal: Profile, operations: tuple[Operation, ...]) -> None:
+    memory = "pageable" if Register(0) in operations else "pinned"
+    plan = plan_of([Buffer("it", memory, 8_192)], [operations], in_lanes=[0])
+    with pytest.raises(CaseFailed, match="page-locked memory for buffer it was refused; .* the process may lock 4KiB"):
+        play(ideal, replace(plan, memlock_bytes=4_096))
+    play(ideal, replace(plan, memlock_bytes=8_192))
+    play(with_values(ideal, lock_limit_kept=False), replace(plan, memlock_bytes=4_096))
+
+
+def test_more_memory_than_the_host_has_is_refused_with_the_figures(ideal: Profile) -> None:
+    plan = plan_of([Buffer("small", "pinned", 4_096), Buffer("large", "mapped", 2**46)], [[]])
+    with pytest.raises(CaseFailed) as refused:
+        SimulatedDevice(ideal).open(plan)
+    told = (
+        "64TiB of mapped memory for buffer large was refused; this case already holds 4KiB of it, the host has 16777212KiB free"
+    )
+    assert str(refused.value) == told
 
 
 def test_memory_is_given_back(ideal: Profile) -> None:
