@@ -29,7 +29,7 @@ Clock = Literal["wall", "event"]
 class StrictModel(BaseModel):
     """Base of every YAML model: unknown keys are refused, nothing is converted, nothing changes after reading."""
 
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", validate_default=True)
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
 
 def _size(value: object) -> int:

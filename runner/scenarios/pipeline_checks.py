@@ -22,18 +22,20 @@ def check_pipeline(pipeline: Pipeline) -> None:
     _check_ring(pipeline)
     _check_memory(pipeline)
     _check_directions(pipeline)
-    if pipeline.chunks() * (CALLS_PER_CHUNK + (pipeline.compute.passes or 1)) > LARGEST_PLAN * 2:
-        allowed = f"at most about {LARGEST_PLAN // 7:,}"
-        raise field_error("chunk", f"{pipeline.chunks():,} chunks are too many for one sample", allowed)
+    chunks = pipeline.chunks()
+    if chunks * (CALLS_PER_CHUNK + (pipeline.compute.passes or 1)) > LARGEST_PLAN * 2:
+        raise field_error("chunk", f"{chunks:,} chunks are too many for one sample", f"at most about {LARGEST_PLAN // 7:,}")
 
 
 def _check_sizes(pipeline: Pipeline) -> None:
-    for field in ("total", "chunk"):
-        if getattr(pipeline, field) % WORD:
-            raise field_error(field, f"{getattr(pipeline, field):,} bytes are no multiple of the kernel's word, {WORD} bytes")
     chunk, total = pipeline.chunk, pipeline.total
+    for field, size in (("total", total), ("chunk", chunk)):
+        if size % WORD:
+            raise field_error(field, f"{size:,} bytes are no multiple of the kernel's word, {WORD} bytes")
     if chunk > total:
         raise field_error("chunk", f"a chunk of {format_size(chunk)} is larger than the total, {format_size(total)}")
+    if pipeline.output_ratio == 1:
+        return
     for size in {chunk, total % chunk or chunk}:
         output = pipeline.output_of(size)
         if output.denominator != 1 or output % WORD:
@@ -67,8 +69,7 @@ def _check_memory(pipeline: Pipeline) -> None:
     check_copied(pipeline.buffer)
     check_pages(pipeline.buffer if pipeline.staging == "direct" else ORDINARY, pipeline.pages)
     # Pinned is what the field says where nobody wrote it, so that an axis of stagings can do without an axis of buffers.
-    default = type(pipeline).model_fields["buffer"].default
-    if pipeline.staging == "register" and not kind.registers and pipeline.buffer != default:
+    if pipeline.staging == "register" and not kind.registers and pipeline.buffer != type(pipeline).model_fields["buffer"].default:
         message = f"the data are pageable and registered where they lie, so no {pipeline.buffer} memory takes part"
         raise field_error("buffer", message, "registered")
     if pipeline.staging_threads > 1 and pipeline.staging != "copy" and pipeline.allocate != "per_chunk":
