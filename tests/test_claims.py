@@ -206,7 +206,7 @@ def test_the_verb_takes_names_and_exits_with_0_whatever_the_verdicts(tmp_path: P
 
 @pytest.mark.gpu
 def test_a_real_device_keeps_order_tells_its_pointers_and_shows_what_an_early_refill_spoils(tmp_path: Path) -> None:
-    names = ("order-within-a-stream", "what-a-pointer-tells", "slot-refilled-too-early")
+    names = ("order-within-a-stream", "no-order-between-streams", "what-a-pointer-tells", "slot-refilled-too-early")
     try:
         outcome = run_claims(claim_files(names), device="cuda", out=tmp_path, watcher=Watch())
     except DeviceUnavailable as error:

@@ -229,7 +229,7 @@ def test_a_system_may_not_know_what_drivers_pin(ideal: Profile) -> None:
 def test_a_lock_limit_is_kept_or_not(ideal: Profile, operations: tuple[Operation, ...]) -> None:
     memory = "pageable" if Register(0) in operations else "pinned"
     plan = plan_of([Buffer("it", memory, 8_192)], [operations], in_lanes=[0])
-    with pytest.raises(CaseFailed, match="page-locked memory for buffer it was refused; .* the process may lock 4KiB"):
+    with pytest.raises(CaseFailed, match=r"page-locked memory for buffer it was refused; .* the process may lock 4KiB"):
         play(ideal, replace(plan, memlock_bytes=4_096))
     play(ideal, replace(plan, memlock_bytes=8_192))
     play(with_values(ideal, lock_limit_kept=False), replace(plan, memlock_bytes=4_096))
