@@ -154,7 +154,7 @@ class Pipeline(Scenario):
 
     def output_of(self, size: int) -> Fraction:
         """Return the bytes of the output of `size` bytes of input; the ratio is taken as written in decimal."""
-        return size * Fraction(str(self.output_ratio))
+        return Fraction(size) if self.output_ratio == 1 else size * Fraction(str(self.output_ratio))
 
     def describe(self) -> str:
         """Say in one sentence what one sample does."""
