@@ -7,6 +7,7 @@ import time
 import numpy as np
 import pytest
 
+from runner.device.cuda import bind
 from runner.device.cuda.host_work import cut, increment_words, make_helpers, read_words
 from runner.errors import CaseFailed, CaseUnsupported
 from runner.memory import KINDS
@@ -196,6 +197,18 @@ def test_a_mark_reads_the_processor_time_of_its_lane_where_it_is_asked_to(bench:
     assert first is not None
     assert last is not None
     assert before <= first <= last <= time.thread_time_ns()
+    session.close()
+
+
+def test_a_mark_counts_the_memory_of_the_process_where_it_is_asked_to(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = iter([(4096, 0), (8192, 4096), None])
+    monkeypatch.setattr(bind, "process_memory_bytes", lambda: next(counts))
+    lane = (Mark(0, memory=True), Mark(1), Mark(2, cpu=True, memory=True), Mark(3, memory=True))
+    session = bench.open(Plan((), (), (), (lane,), marks=("a", "b", "c", "d")))
+    trace = session.play(0)
+    assert trace.memory_bytes == ((4096, 0), None, (8192, 4096), None)
+    assert None not in trace.host_ns
+    assert [time is None for time in trace.cpu_ns] == [True, True, False, True]
     session.close()
 
 
