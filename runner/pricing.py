@@ -88,7 +88,7 @@ def price(loaded: LoadedExperiment, *, device: str | None, max_cases: int) -> Pr
     with closing(open_twin(device or loaded.experiment.device)) as simulated:
         seconds, demand, priced = _play(simulated, spread.scattered(), measure)
         profile = simulated.facts().name
-    plays = measure.warmup + measure.samples
+    plays = measure.warmup + measure.most_samples()
     return Price(
         scenarios=tuple(ScenarioPrice(name, t.cases, dict(t.excluded), t.description) for name, t in tallies.items()),
         total=sum(tally.cases for tally in tallies.values()),
@@ -128,7 +128,7 @@ def _play(device: Device, cases: Sequence[Case], measure: Measure) -> tuple[floa
     """Return the seconds that these cases would take on a real device, the most memory that any of them holds, and how many
     were played before PRICED_OPERATIONS were spent.
     """
-    plays = measure.warmup + measure.samples
+    plays = measure.warmup + measure.most_samples()
     seconds, operations = 0.0, 0
     demands = [Demand(0, 0, 0)]
     book = CompanionBook(device, device.facts().host_bytes or 0, measure)

@@ -12,6 +12,8 @@ SMALLEST_SPREAD: Final = 3
 """Below this many samples percentiles say nothing, so they are left empty."""
 CONFIDENCE: Final = (95, 100)
 """Confidence of the interval of the median, as a fraction of whole numbers so that its ranks are exact."""
+FAR_OUT: Final = 3
+"""Interquartile ranges beyond the quartiles at which a value counts as an outlier (Tukey's "far out")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,42 @@ def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
         return None
     ordered = sorted(values)
     return ordered[rank - 1], ordered[-rank]
+
+
+def interval_percent(values: Sequence[float]) -> float | None:
+    """Return how wide the 95 % interval of the median is, in percent of the median.
+
+    None for fewer than 6 values and for a median of 0.
+    """
+    interval = median_interval(values)
+    middle = median(values) if values else 0.0
+    return 100 * (interval[1] - interval[0]) / abs(middle) if interval and middle else None
+
+
+def drift(values: Sequence[float]) -> float | None:
+    """Return how values taken one after another changed: median of the last third / median of the first third - 1.
+
+    A third has a third of the values, rounded down. None for fewer than 6 values, where a third is no more than one of them, and
+    where the first third has the median 0.
+    """
+    third = len(values) // 3
+    if third < 2:
+        return None
+    first = median(values[:third])
+    return median(values[-third:]) / first - 1 if first else None
+
+
+def outliers(values: Sequence[float]) -> int | None:
+    """Return how many values lie more than 3 interquartile ranges below the first or above the third quartile.
+
+    These are Tukey's "far out" values ("Exploratory Data Analysis", 1977, section 2D), with quartiles by `quantile`. None for
+    fewer than 6 values, whose quartiles say nothing of a tail.
+    """
+    if len(values) < 6:
+        return None
+    low, high = quantile(values, 0.25), quantile(values, 0.75)
+    reach = FAR_OUT * (high - low)
+    return sum(not low - reach <= value <= high + reach for value in values)
 
 
 @lru_cache(maxsize=1024)

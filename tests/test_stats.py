@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.stats import Spread, median, median_interval, quantile, spread
+from runner.stats import Spread, drift, interval_percent, median, median_interval, outliers, quantile, spread
 
 NUMBERS = st.lists(st.floats(min_value=1e-6, max_value=1e6), min_size=1, max_size=60)
 
@@ -82,3 +82,38 @@ def test_nothing_has_no_median() -> None:
         quantile([], 0.5)
     with pytest.raises(ValueError, match="not defined"):
         quantile([1.0], 1.5)
+
+
+def test_drift_is_the_last_third_over_the_first() -> None:
+    assert drift([1.0, 1.0, 5.0, 5.0, 1.1, 1.1]) == pytest.approx(0.1)
+    assert drift([2.0, 2.0, 9.0, 9.0, 9.0, 9.0, 1.0, 1.0]) == -0.5, "thirds of eight are of two"
+    assert drift([1.0] * 5) is None
+    assert drift([0.0] * 6) is None
+
+
+@given(NUMBERS)
+def test_drift_turns_round_with_the_samples(values: list[float]) -> None:
+    there, back = drift(values), drift(values[::-1])
+    if there is None or back is None:
+        assert len(values) < 6
+        return
+    assert (1 + there) * (1 + back) == pytest.approx(1)
+
+
+def test_outliers_lie_beyond_three_interquartile_ranges() -> None:
+    # Quartiles 2.25 and 6.75 of 0 … 9: the fences lie at -11.25 and 20.25.
+    values = [float(value) for value in range(10)]
+    assert outliers(values) == 0
+    assert outliers([*values[:-1], 20.2]) == 0
+    assert outliers([*values[:-1], 20.3]) == 1
+    assert outliers([-11.3, *values[1:]]) == 1
+    assert outliers([1.0] * 9 + [1.001]) == 1, "without any spread every other value is far out"
+    assert outliers([1.0] * 4 + [99.0]) is None
+
+
+def test_the_width_of_an_interval_is_told_in_percent_of_the_median() -> None:
+    assert interval_percent([float(value) for value in range(1, 11)]) == pytest.approx(100 * 7 / 5.5)
+    assert interval_percent([2.0] * 6) == 0
+    assert interval_percent([1.0] * 5) is None
+    assert interval_percent([0.0] * 6) is None
+    assert interval_percent([]) is None

@@ -61,7 +61,7 @@ def play_apart(job: Job, deadline_s: float | None = None) -> CaseResult:
 
 def deadline_of(job: Job) -> float:
     """Return the seconds after which a worker counts as hung: START_S, and PATIENCE times what a simulated device estimates."""
-    plays = job.measure.warmup + job.measure.samples
+    plays = job.measure.most_warmups() + job.measure.most_samples()
     try:
         plan = job.case.model.resolved(Known(job.host_bytes)).plan()
         check_plan(plan)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from runner.device.simulated.profile import profile_names
-from runner.scenarios.base import StrictModel
+from runner.scenarios.base import StrictModel, field_error
 from runner.spec.clauses import Expectation
 from runner.spec.places import nearest
 
@@ -52,14 +52,45 @@ Name = Annotated[str, AfterValidator(check_name)]
 DeviceName = Annotated[str, AfterValidator(check_device)]
 
 
+class Until(StrictModel):
+    """When a case has enough samples: as soon as its median is known well enough, or at a limit, which then flags the row."""
+
+    ci_percent: float = Field(
+        gt=0, le=100, description="How wide the 95 % interval of the median of the case's clock may be, in percent of the median."
+    )
+    samples: int = Field(200, ge=10, le=MOST_SAMPLES, description="Samples after which a case ends all the same.")
+    seconds: float = Field(20, gt=0, le=86_400, description="Seconds of its own plays after which a case ends all the same.")
+
+
 class Measure(StrictModel):
     """How often each case is measured, and by which clock."""
 
-    warmup: int = Field(3, ge=0, le=MOST_SAMPLES, description="Plays before the first sample; their times are kept, not counted.")
+    warmup: int = Field(
+        3,
+        ge=0,
+        le=MOST_SAMPLES,
+        description="Least plays before the first sample; more follow until two in a row agree within 5 %, at most 3 * warmup + 5 "
+        "in all. 0 means none at all. Their times are kept, not counted.",
+    )
     samples: int = Field(10, ge=1, le=MOST_SAMPLES, description="Samples of each case.")
+    until: Until | None = Field(None, description="Instead of samples: sample until the median is known well enough.")
     clock: Literal["wall", "event"] | None = Field(
         None, description="The clock whose time gives the rates: the host's, or CUDA events; by kind where omitted."
     )
+
+    @model_validator(mode="after")
+    def _one_end(self) -> Self:
+        if self.until is not None and "samples" in self.model_fields_set:
+            raise field_error("samples", "samples and until cannot both be given", "exactly one of them")
+        return self
+
+    def most_samples(self) -> int:
+        """Return the most samples that a case gets."""
+        return self.samples if self.until is None else self.until.samples
+
+    def most_warmups(self) -> int:
+        """Return the most plays before the first sample, where two in a row never agree."""
+        return 3 * self.warmup + 5 if self.warmup else 0
 
 
 class Exclude(StrictModel):
