@@ -77,6 +77,9 @@ AXES: Final = (
     Column("compute_passes", "integer", "passes", "Passes of the kernel over each chunk; each adds 1 to every word."),
     Column("compute_ratio", "number", "", "Time of the kernels asked for, as a multiple of the time of the copies."),
     Column("pages_count", "integer", "pages", "Pages of 4 KiB that an allocation has.", "size_bytes / 4096, rounded up"),
+    Column(
+        "batch_n", "integer", "copies", "Times that a sample copied the same bytes; its times are those of one of these copies."
+    ),
 )
 
 TIMES: Final = {

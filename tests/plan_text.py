@@ -8,6 +8,7 @@ from runner.plan import (
     Copy,
     Drain,
     Free,
+    Gate,
     HostAccess,
     HostCopy,
     HostWait,
@@ -20,6 +21,7 @@ from runner.plan import (
     Prefetch,
     Record,
     Register,
+    Release,
     StreamWait,
     Unregister,
 )
@@ -61,6 +63,10 @@ def _line(plan: Plan, operation: Operation) -> str:
             return f"host: wait for {plan.events[event].name}"
         case Drain(stream):
             return f"host: drain s{stream}"
+        case Gate(stream, gate):
+            return f"s{stream}: hold by gate {gate}"
+        case Release(gate):
+            return f"host: open gate {gate}"
         case Mark(mark, cpu, memory):
             return f"mark {plan.marks[mark]}{' with cpu' if cpu else ''}{' with memory' if memory else ''}"
         case Alloc(buffer):

@@ -14,7 +14,7 @@ from runner.spec.load import list_experiments, load_experiment
 FOLDER = Path(__file__).parents[1] / "experiments"
 FILES = sorted(FOLDER.rglob("*.yaml"))
 MIB = 2**20
-KNOWN = Known(2**36, {"leg_h2d": 1.0, "leg_d2h": 1.0, "leg_kernel": 0.5})
+KNOWN = Known(2**36, {"leg_h2d": 1.0, "leg_d2h": 1.0, "leg_kernel": 0.5, "probe": 0.01})
 """A machine on which whatever depends on it becomes a number."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from runner.memory import kind_of
@@ -9,6 +10,7 @@ from runner.plan import (
     Copy,
     Direction,
     Drain,
+    Gate,
     HostAccess,
     HostWait,
     KernelAccess,
@@ -16,6 +18,7 @@ from runner.plan import (
     Operation,
     Plan,
     Prefetch,
+    Release,
     StreamWait,
 )
 from runner.scenarios.builder import PlanWriter, chunks_of
@@ -24,31 +27,46 @@ if TYPE_CHECKING:
     from runner.scenarios.transfer import Transfer
 
 
-def write_transfer(transfer: Transfer) -> Plan:
-    """Write the Plan of a transfer."""
+def write_transfer(transfer: Transfer, batch: int) -> Plan:
+    """Write the Plan of a transfer whose samples copy the same bytes `batch` times."""
     writer = PlanWriter()
     way_of = _Migration if kind_of(transfer.buffer).migrates else _Way
-    ways = [way_of(writer, transfer, direction) for direction in transfer.directions()]
-    writer.mark("begin", cpu=True)
+    ways = [way_of(writer, transfer, direction, size) for direction, size in transfer.played()]
+    if transfer.lead_in:
+        for way in ways:
+            for _ in range(transfer.lead_in):
+                way.copies()
+        writer.lane.extend(Drain(stream) for way in ways for stream in way.streams)
+    if transfer.gated:
+        writer.lane.append(Gate(ways[0].streams[0], 0))
+    else:
+        writer.mark("begin", cpu=True)
     for way in ways:
         way.start(ways[0])
     writer.mark("call_begin")
     for way in ways:
-        way.copies()
+        for _ in range(batch):
+            way.copies()
     writer.mark("call_end")
     for way in ways:
         way.stop()
-    for way in ways:
-        writer.lane.append(HostWait(way.stopped))
+    if transfer.gated:
+        writer.mark("begin", cpu=True)
+        writer.lane.append(Release(0))
+    measured = len(transfer.directions())
+    writer.lane.extend(HostWait(way.stopped) for way in ways[:measured])
     writer.mark("end", cpu=True)
-    return writer.plan()
+    if ways[measured:]:
+        writer.lane.extend(HostWait(way.stopped) for way in ways[measured:])
+        writer.mark("all done")
+    return replace(writer.plan(), gates=int(transfer.gated))
 
 
 class _Way:
     """One direction of a transfer: its buffers, its streams and its two timed events."""
 
-    def __init__(self, writer: PlanWriter, transfer: Transfer, direction: Direction) -> None:
-        self.writer, self.transfer, self.direction = writer, transfer, direction
+    def __init__(self, writer: PlanWriter, transfer: Transfer, direction: Direction, size: int) -> None:
+        self.writer, self.transfer, self.direction, self.size = writer, transfer, direction, size
         self.streams = [writer.stream(f"{direction} {index}") for index in range(transfer.streams)]
         self.src, self.dst = self.buffers()
         self.started = self.stopped = -1
@@ -56,12 +74,12 @@ class _Way:
     def buffers(self) -> tuple[int, int]:
         """Add the buffers, the data in the one and poison in the other; return source and destination."""
         transfer, writer = self.transfer, self.writer
-        host = writer.buffer(f"{self.direction} host", transfer.buffer, transfer.size, pages=transfer.pages)
-        device = writer.device_buffer(f"{self.direction} device", transfer.size)
+        host = writer.buffer(f"{self.direction} host", transfer.buffer, self.size, pages=transfer.pages)
+        device = writer.device_buffer(f"{self.direction} device", self.size)
         src, dst = (host, device) if self.direction == "h2d" else (device, host)
         writer.data(src)
         writer.poison(dst)
-        writer.expect(dst, transfer.size)
+        writer.expect(dst, self.size)
         return src, dst
 
     def start(self, first: _Way) -> None:
@@ -72,8 +90,9 @@ class _Way:
         self.writer.lane.extend(StreamWait(stream, self.started) for stream in self.streams[1:])
 
     def copies(self) -> None:
-        """Issue the copies, chunk after chunk, the streams taking turns."""
-        for index, (offset, size) in enumerate(chunks_of(self.transfer.size, self.transfer.chunk or self.transfer.size)):
+        """Issue the copies once, chunk after chunk, the streams taking turns; where the bytes are doubled, so are the chunks."""
+        whole = self.transfer.size
+        for index, (offset, size) in enumerate(chunks_of(self.size, (self.transfer.chunk or whole) * self.size // whole)):
             self.writer.lane.extend(self.copy(self.streams[index % len(self.streams)], offset, size))
 
     def copy(self, stream: int, offset: int, size: int) -> tuple[Operation, ...]:
@@ -97,11 +116,11 @@ class _Migration(_Way):
 
     def buffers(self) -> tuple[int, int]:
         """Add the buffer; filling it leaves it with the host, so what shall come back is first sent to the device."""
-        buffer = self.writer.buffer(f"{self.direction} data", self.transfer.buffer, self.transfer.size, pages=self.transfer.pages)
+        buffer = self.writer.buffer(f"{self.direction} data", self.transfer.buffer, self.size, pages=self.transfer.pages)
         self.writer.data(buffer)
         if self.direction == "d2h":
-            self.writer.prepare.append(Prefetch(self.streams[0], buffer, 0, self.transfer.size, "device"))
-        self.writer.expect(buffer, self.transfer.size)
+            self.writer.prepare.append(Prefetch(self.streams[0], buffer, 0, self.size, "device"))
+        self.writer.expect(buffer, self.size)
         return buffer, buffer
 
     def copy(self, stream: int, offset: int, size: int) -> tuple[Operation, ...]:
