@@ -39,9 +39,10 @@ class CudaDevice:
         return self._context.lost
 
     def facts(self) -> DeviceFacts:
-        """Return what identifies and limits the device and the machine around it."""
+        """Return what identifies and limits the device and the machine around it, clocks and link under load."""
         self._context.require_usable()
-        return read_facts(self._context, self._nvcc)
+        assert self._kernels is not None, "an open context has its kernels"
+        return read_facts(self._context, self._nvcc, self._kernels)
 
     def open(self, plan: Plan) -> CudaSession:
         """Allocate and bind a Plan; raises CaseFailed with the figures where memory is refused."""

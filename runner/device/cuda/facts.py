@@ -7,18 +7,17 @@ import mmap
 import os
 import platform
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from runner.device.contract import DeviceFacts
+from runner.device.cuda.burst import under_load
 from runner.device.cuda.driver import CudaContext
-from runner.device.cuda.memory import allocate_pinned
+from runner.device.cuda.kernels import Kernels
+from runner.device.cuda.nvml import Fact, open_nvml, own_processes
 from runner.device.cuda.pages import huge_page_mode
 from runner.device.cuda.toolchain import Nvcc
-from runner.plan import Buffer
-
-Fact = str | int | float | bool | None
+from runner.placement import node_of_pci
 
 LANE_GB_PER_S: Final[Mapping[int, float]] = {
     1: 2.5 * 8 / 10 / 8,
@@ -30,15 +29,13 @@ LANE_GB_PER_S: Final[Mapping[int, float]] = {
 }
 """10^9 bytes a second of one PCIe lane by generation: transfers a second by the share of payload in the line code, over 8 bits
 (PCI Express base specification)."""
-_BUSY_COPIES: Final = 40
-_BUSY_BYTES: Final = 16 << 20
 
 
-def read_facts(context: CudaContext, nvcc: Nvcc) -> DeviceFacts:
-    """Ask driver, NVML and the system; a fact that nobody tells is None."""
+def read_facts(context: CudaContext, nvcc: Nvcc, kernels: Kernels) -> DeviceFacts:
+    """Ask driver, NVML and the system, the GPU under load; a fact that nobody tells is None. Takes a quarter of a second."""
     cuda, device = context.cuda, context.device
+    state = read_state(context, kernels)
     free, total = cuda.mem_get_info()
-    link = read_link(context)
     environment: dict[str, Fact] = {
         "ordinal": context.ordinal,
         "uuid": _uuid(context),
@@ -56,7 +53,8 @@ def read_facts(context: CudaContext, nvcc: Nvcc) -> DeviceFacts:
         "pycuda": _package("pycuda"),
         "cuda_bindings": _package("cuda-bindings"),
         "numpy": _package("numpy"),
-        **link,
+        "numa_node": node_of_pci(device.pci_bus_id()),
+        **state,
         **system_facts(os.environ),
     }
     return DeviceFacts(
@@ -66,7 +64,7 @@ def read_facts(context: CudaContext, nvcc: Nvcc) -> DeviceFacts:
         free_bytes=int(free),
         copy_engines=context.attribute("ASYNC_ENGINE_COUNT"),
         environment=environment,
-        link_gb_per_s=link_rate(link.get("pcie_generation"), link.get("pcie_width")),
+        link_gb_per_s=link_rate(state.get("pcie_generation"), state.get("pcie_width")),
     )
 
 
@@ -85,27 +83,24 @@ def system_facts(environment: Mapping[str, str]) -> dict[str, Fact]:
     return facts
 
 
-def read_link(context: CudaContext) -> dict[str, Fact]:
-    """Return the PCIe link by NVML, idle and while copies run, since an idle link saves power at a lower generation.
+def read_state(context: CudaContext, kernels: Kernels) -> dict[str, Fact]:
+    """Return what NVML says of the GPU while copies run, who else uses it, and where a pinned buffer lies.
 
-    `pcie_generation` and `pcie_width` are those under load. Empty where NVML is absent or does not tell.
+    `pcie_generation_idle` is the link before the copies; without NVML there is only `pinned_numa_node`.
     """
-    try:
-        import pynvml
-    except ImportError:
-        return {}
-    facts: dict[str, Fact] = {}
-    with suppress(pynvml.NVMLError):
-        pynvml.nvmlInit()
-        try:
-            handle = pynvml.nvmlDeviceGetHandleByPciBusId(context.device.pci_bus_id().encode())
-            facts["driver"] = _text(pynvml.nvmlSystemGetDriverVersion())
-            facts["pcie_generation_idle"] = pynvml.nvmlDeviceGetCurrPcieLinkGeneration(handle)
-            facts["pcie_generation_max"] = pynvml.nvmlDeviceGetMaxPcieLinkGeneration(handle)
-            facts["pcie_generation"], facts["pcie_width"] = _busy_link(context, pynvml, handle)
-        finally:
-            pynvml.nvmlShutdown()
-    return facts
+    with open_nvml(_uuid(context), context.device.pci_bus_id()) as nvml:
+        if nvml is None:
+            return {"pinned_numa_node": under_load(context, kernels, lambda: None, seconds=0)[1]}
+        idle = nvml.link()["pcie_generation"]
+        state, node = under_load(context, kernels, nvml.state)
+        others = nvml.other_processes(own_processes())
+        return {
+            **nvml.lasting(),
+            "pcie_generation_idle": idle,
+            **state,
+            "other_processes": others,
+            "pinned_numa_node": node,
+        }
 
 
 def link_rate(generation: Fact, width: Fact) -> float | None:
@@ -113,22 +108,6 @@ def link_rate(generation: Fact, width: Fact) -> float | None:
     if not isinstance(generation, int) or not isinstance(width, int) or generation not in LANE_GB_PER_S or width < 1:
         return None
     return round(LANE_GB_PER_S[generation] * width, 3)
-
-
-def _busy_link(context: CudaContext, nvml: Any, handle: Any) -> tuple[int, int]:
-    stream = context.cuda.Stream(1)
-    host = allocate_pinned(context, Buffer("link", "pinned", _BUSY_BYTES), False)
-    device = context.cuda.mem_alloc(_BUSY_BYTES)
-    try:
-        for _ in range(_BUSY_COPIES):
-            context.cuda.memcpy_htod_async(int(device), host.array, stream)
-        # The first copies wake the link up; NVML is asked when some of them are done.
-        context.cuda.memcpy_htod(int(device), host.array)
-        return nvml.nvmlDeviceGetCurrPcieLinkGeneration(handle), nvml.nvmlDeviceGetCurrPcieLinkWidth(handle)
-    finally:
-        stream.synchronize()
-        device.free()
-        host.release()
 
 
 def _uuid(context: CudaContext) -> str | None:
@@ -141,10 +120,6 @@ def _uuid(context: CudaContext) -> str | None:
 
 def _version(number: int) -> str:
     return f"{number // 1000}.{number % 1000 // 10}"
-
-
-def _text(value: str | bytes) -> str:
-    return value.decode() if isinstance(value, bytes) else value
 
 
 def _package(name: str) -> str | None:
