@@ -1,4 +1,4 @@
-"""Measuring one case: open its Plan, warm up, take samples, verify every play, and judge the numbers.
+"""Measuring cases: open their Plans, warm up, take samples in rounds, verify every play, and judge the numbers.
 
 Nothing of this stands in the timed region, which is inside `Session.play`. The data of every play, warm-ups included, are
 compared with what the Plan expects; a wrong byte ends the case as `corrupt`, without figures, unless wrong bytes are what the
@@ -7,17 +7,24 @@ case looks for: then they are a figure.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import count
+from time import monotonic
 
 from runner.device.contract import Device, DeviceFacts, Mismatch, Session, Trace
 from runner.errors import CaseError
 from runner.expand import Case
 from runner.measure.companions import Prepared, derive
 from runner.measure.flags import flags_of
-from runner.measure.result import CaseResult, Role, Sample
+from runner.measure.result import CaseResult, Role, Sample, StopWord
+from runner.measure.sampling import is_warm, order_of, stop_of
 from runner.plan import Plan
 from runner.plan_check import check_plan
+from runner.scenarios.base import Clock
 from runner.spec.experiment import Measure
 
 
@@ -27,52 +34,160 @@ def measure_case(device: Device, facts: DeviceFacts, prepared: Prepared, measure
     A case that the device refuses or breaks becomes a result with `failed` or `unsupported` and the reason; errors that are not
     the case's own (PlanError) fly on.
     """
-    case = prepared.case
-    try:
-        plan = case.model.plan()
-        check_plan(plan)
-        session = device.open(plan)
+    (result,) = measure_together(device, facts, [prepared], measure)
+    return result
+
+
+def measure_together(device: Device, facts: DeviceFacts, prepared: Sequence[Prepared], measure: Measure) -> Iterator[CaseResult]:
+    """Measure cases side by side and yield each one's result as soon as it has ended.
+
+    All are opened, then all are warmed up, then each round plays every case that still needs samples once, in an order of its
+    own, so that whatever drifts meets all alike. A case that fails leaves the others alone, unless it costs the device: then its
+    result is the last, and those without one were not measured.
+    """
+    runs = [CaseRun(device, facts, each, measure) for each in prepared]
+    with ExitStack() as opened:
+        for run in runs:
+            opened.callback(run.close)
+        for run, step in _steps(runs):
+            if run.result is None:
+                run.attempt(step)
+                if run.result is not None:
+                    yield run.result
+                    if device.lost:
+                        return
+
+
+@dataclass(slots=True)
+class CaseRun:
+    """One case on the way to its result, which is there as soon as the case has ended, well or not."""
+
+    device: Device
+    facts: DeviceFacts
+    prepared: Prepared
+    measure: Measure
+    result: CaseResult | None = None
+    _plan: Plan | None = None
+    _session: Session | None = None
+    _trace: Trace | None = None
+    _samples: list[Sample] = field(default_factory=list)
+    _times_ms: dict[Role, list[float]] = field(default_factory=lambda: {"warmup": [], "sample": []})
+    _gate_timeout: bool = False
+    _seconds: float = 0.0
+
+    def attempt(self, step: Callable[[], None]) -> None:
+        """Do one step; where it fails or ends the case, close the session and keep the result."""
         try:
-            result = _measure(session, device, facts, case, plan, measure)
-        finally:
+            step()
+            if self.result is not None:
+                self.close()
+        except CaseError as error:
+            self._end(_broken(self.prepared.case, error, lost=self.device.lost))
+            self.close()
+
+    def open(self) -> None:
+        """Write and check the Plan, and open it on the device."""
+        self._plan = self.prepared.case.model.plan()
+        check_plan(self._plan)
+        self._session = self.device.open(self._plan)
+
+    def warm_up(self) -> None:
+        """Play until the case is warm; a device without noise needs none of it."""
+        while not (self.device.deterministic or self.result or is_warm(self._times_ms["warmup"], self.measure)):
+            self._play("warmup")
+
+    def sample(self, number: int, order: int) -> None:
+        """Take the sample of a round, and end the case where that was its last."""
+        if self.device.deterministic:
+            self._play_for_all()
+            return
+        begun = monotonic()
+        self._play("sample", number, order)
+        self._seconds += monotonic() - begun
+        if self.result is None:
+            stopped = stop_of(self._times_ms["sample"], self._seconds, self.measure)
+            if stopped is not None:
+                self._finish(stopped)
+
+    def close(self) -> None:
+        """Close the session; safe to call twice."""
+        session, self._session = self._session, None
+        if session is not None:
             session.close()
-    except CaseError as error:
-        result = _broken(case, error, lost=device.lost)
-    derived = derive(prepared, result.samples, measure.clock or case.model.CLOCK)
-    return replace(result, companions=prepared.samples, derived=derived)
+
+    def _play(self, role: Role, number: int | None = None, order: int | None = None) -> None:
+        """Play once with data of its own, verify them, and keep the figures; wrong bytes end the case."""
+        assert self._session is not None, "the case is open"
+        assert self._plan is not None, "what is open has a Plan"
+        model, play = self.prepared.case.model, len(self._samples)
+        self._trace = trace = self._session.play(play)
+        self._gate_timeout |= trace.gate_timeout
+        wrong = self._session.verify()
+        if wrong and not model.TOLERATES:
+            self._end(_corrupt(self.prepared.case, wrong, play, trace, self._plan))
+            return
+        figures = model.figures(self._plan, trace)
+        if model.TOLERATES:
+            figures["corrupt_bytes"] = float(sum(mismatch.wrong_bytes for mismatch in wrong))
+        times = self._times_ms[role]
+        self._samples.append(Sample(role, len(times), figures, number, order))
+        times.append(figures.get(f"{self._clock}_ms", math.nan))
+
+    def _play_for_all(self) -> None:
+        """Play once on a device that plays the same every time, and let that stand for every play that was asked for."""
+        self._play("sample")
+        if self.result is None:
+            figures = self._samples[0].figures
+            samples = self.measure.samples if self.measure.until is None else 1
+            self._samples = [Sample("warmup", index, figures) for index in range(self.measure.warmup)]
+            self._samples += [Sample("sample", index, figures) for index in range(samples)]
+            self._finish("deterministic")
+
+    def _finish(self, stopped_by: StopWord) -> None:
+        """Judge the samples and make the result of a case that went well."""
+        assert self._plan is not None, "a case with samples has a Plan"
+        assert self._trace is not None, "a case with samples was played"
+        flags = flags_of(
+            self.prepared.case.model,
+            self._clock,
+            self._samples,
+            self.facts,
+            gate_timeout=self._gate_timeout,
+            deterministic=self.device.deterministic,
+            derived=derive(self.prepared, self._samples, self._clock),
+            stopped_by=stopped_by,
+        )
+        result = CaseResult(
+            self.prepared.case,
+            "ok",
+            flags=flags,
+            samples=tuple(self._samples),
+            memory_actual=_memory_actual(self._plan, self._trace),
+            corrupt_bytes=max(int(sample.figures.get("corrupt_bytes", 0)) for sample in self._samples),
+            deterministic=self.device.deterministic,
+            stopped_by=stopped_by,
+        )
+        self._end(result)
+
+    def _end(self, result: CaseResult) -> None:
+        derived = derive(self.prepared, result.samples, self._clock)
+        self.result = replace(result, companions=self.prepared.samples, derived=derived)
+
+    @property
+    def _clock(self) -> Clock:
+        return self.measure.clock or self.prepared.case.model.CLOCK
 
 
-def _measure(session: Session, device: Device, facts: DeviceFacts, case: Case, plan: Plan, measure: Measure) -> CaseResult:
-    samples: list[Sample] = []
-    trace: Trace | None = None
-    figures: dict[str, float] = {}
-    for play, (role, index) in enumerate(_plays(measure)):
-        if trace is None or not device.deterministic:
-            trace = session.play(play)
-            wrong = session.verify()
-            if wrong and not case.model.TOLERATES:
-                return _corrupt(case, wrong, play, trace, plan)
-            figures = case.model.figures(plan, trace)
-            if case.model.TOLERATES:
-                figures["corrupt_bytes"] = float(sum(mismatch.wrong_bytes for mismatch in wrong))
-        samples.append(Sample(role, index, figures))
-    assert trace is not None, "the YAML model asks for one sample at least"
-    clock = measure.clock or case.model.CLOCK
-    flags = flags_of(case.model, clock, samples, facts, gate_timeout=trace.gate_timeout, deterministic=device.deterministic)
-    return CaseResult(
-        case,
-        "ok",
-        flags=flags,
-        samples=tuple(samples),
-        memory_actual=_memory_actual(plan, trace),
-        corrupt_bytes=max(int(sample.figures.get("corrupt_bytes", 0)) for sample in samples),
-        deterministic=device.deterministic,
-    )
-
-
-def _plays(measure: Measure) -> list[tuple[Role, int]]:
-    warmups: list[tuple[Role, int]] = [("warmup", index) for index in range(measure.warmup)]
-    return warmups + [("sample", index) for index in range(measure.samples)]
+def _steps(runs: Sequence[CaseRun]) -> Iterator[tuple[CaseRun, Callable[[], None]]]:
+    """Yield what is to be done with each case, one after another, until every case has ended."""
+    yield from ((run, run.open) for run in runs)
+    yield from ((run, run.warm_up) for run in runs)
+    for number in count():
+        going = [run for run in runs if run.result is None]
+        if not going:
+            return
+        for order, place in enumerate(order_of(len(going), number)):
+            yield going[place], partial(going[place].sample, number, order)
 
 
 def _broken(case: Case, error: CaseError, *, lost: bool) -> CaseResult:

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from runner.device.contract import DeviceFacts
-from runner.measure.result import Sample
+from runner.measure.result import Sample, StopWord
 from runner.scenarios.base import Clock, Scenario
-from runner.stats import median, median_interval
+from runner.stats import drift, interval_percent, median
 
 LINK_TOLERANCE: Final = 1.02
 CLOCK_TOLERANCE: Final = 0.10
-NOISY_SHARE: Final = 0.05
+NOISY_PERCENT: Final = 5
+DRIFT_SHARE: Final = 0.05
+BOUND_TOLERANCE: Final = 0.05
 HELD_SHARE: Final = 0.5
 
 
 def flags_of(
-    model: Scenario, clock: Clock, samples: Sequence[Sample], facts: DeviceFacts, *, gate_timeout: bool, deterministic: bool
+    model: Scenario,
+    clock: Clock,
+    samples: Sequence[Sample],
+    facts: DeviceFacts,
+    *,
+    gate_timeout: bool,
+    deterministic: bool,
+    derived: Mapping[str, float],
+    stopped_by: StopWord,
 ) -> tuple[str, ...]:
     """Return the flags of a case (`runner.measure.result.FLAGS` says what each means), in alphabetical order.
 
-    `clock` is the one whose time gives the rate.
+    `clock` is the one whose time gives the rate, `derived` what follows from the case's companions.
     """
     times = {
         name: [sample.figures[name] for sample in samples if sample.role == "sample" and name in sample.figures]
@@ -29,18 +39,17 @@ def flags_of(
     }
     middle = {name: median(values) for name, values in times.items() if values}
     timed = f"{clock}_ms"
-    flags = set()
-    if gate_timeout:
-        flags.add("gate_timeout")
-    if _above_link(model, middle.get(timed), facts):
-        flags.add("implausible")
-    if _clocks_disagree(middle):
-        flags.add("clock_disagree")
-    if _holds_the_host(model, middle):
-        flags.add("async_ineffective")
-    if not deterministic and _noisy(times.get(timed, [])):
-        flags.add("noisy")
-    return tuple(sorted(flags))
+    taken = [] if deterministic else times.get(timed, [])
+    doubts = {
+        "gate_timeout": gate_timeout,
+        "implausible": _above_link(model, middle.get(timed), facts) or _below_bound(middle.get(timed), derived),
+        "clock_disagree": _clocks_disagree(middle),
+        "async_ineffective": _holds_the_host(model, middle),
+        "noisy": (interval_percent(taken) or 0) > NOISY_PERCENT,
+        "drift": abs(drift(taken) or 0) > DRIFT_SHARE,
+        "not_converged": stopped_by in ("cap_samples", "cap_seconds"),
+    }
+    return tuple(sorted(name for name, doubtful in doubts.items() if doubtful))
 
 
 def _above_link(model: Scenario, time_ms: float | None, facts: DeviceFacts) -> bool:
@@ -48,6 +57,12 @@ def _above_link(model: Scenario, time_ms: float | None, facts: DeviceFacts) -> b
     if not time_ms or facts.link_gb_per_s is None or not model.ways():
         return False
     return model.payload_bytes() / (time_ms * 1e6) > facts.link_gb_per_s * model.ways() * LINK_TOLERANCE
+
+
+def _below_bound(time_ms: float | None, derived: Mapping[str, float]) -> bool:
+    """Whether a pipeline took less than the longest of its legs takes alone: more was gained than overlap can give."""
+    bound = derived.get("bound_full_ms")
+    return time_ms is not None and bound is not None and time_ms < bound * (1 - BOUND_TOLERANCE)
 
 
 def _clocks_disagree(middle: dict[str, float]) -> bool:
@@ -63,8 +78,3 @@ def _holds_the_host(model: Scenario, middle: dict[str, float]) -> bool:
     if wall is None or held is None or wall < 1:
         return False
     return held * model.async_calls() / 1e3 > HELD_SHARE * wall
-
-
-def _noisy(values: Sequence[float]) -> bool:
-    interval = median_interval(values)
-    return interval is not None and interval[1] - interval[0] > NOISY_SHARE * median(values)

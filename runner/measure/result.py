@@ -10,25 +10,36 @@ from runner.expand import Case
 
 Status = Literal["ok", "excluded", "skipped", "unsupported", "failed", "timeout", "corrupt", "not_run"]
 Role = str
-"""What a play was for: `sample`, `warmup`, or the name of a companion (`twin`, `leg_h2d`, …)."""
+"""What a play was for: `sample`, `warmup`, `sentinel`, or the name of a companion (`twin`, `leg_h2d`, …)."""
+StopWord = Literal["samples", "interval", "cap_samples", "cap_seconds", "deterministic"]
+"""Why a case got no more samples: it had as many as asked for, its interval was narrow enough, it came to the limit of samples or
+of seconds, or its device plays the same every time."""
 
 FLAGS = {
-    "implausible": "a rate above the limit of the link",
+    "implausible": "a rate above the limit of the link, a time below what its legs allow, or longer than that of a larger size",
     "clock_disagree": "host and device clocks differ by more than 10 % over a transfer of more than 1 ms",
     "async_ineffective": "a call named async held the host for most of the transfer",
     "gate_timeout": "a gate opened by its time limit instead of by the host",
     "noisy": "the interval of the median is wider than 5 % of it",
+    "drift": "the last third of samples differs by more than 5 % from the first, or the sentinel after from the one before",
+    "not_converged": "the interval of the median was still wider than asked for when sampling came to its limit",
+    "time_not_growing": "a smaller size of the same scenario took longer, beyond the noise; the smaller one is implausible",
 }
 """Every flag that a row can carry, and what it says."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One play of a case; `figures` are numbers by column name (`wall_ms`, `event_ms`, …), what was not timed is absent."""
+    """One play of a case; `figures` are numbers by column name (`wall_ms`, `event_ms`, …), what was not timed is absent.
+
+    `round` is the number of the round in which cases took turns and `order` the place in it, both from 0; None outside of rounds.
+    """
 
     role: Role
     index: int
     figures: Mapping[str, float]
+    round: int | None = None
+    order: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +51,8 @@ class CaseResult:
     warm-ups among them.
     `companions` are the plays of twins and legs that were measured for this case first, `derived` what follows from them and
     from those that other cases share. `deterministic` tells that every sample is the same by construction, so that no interval
-    may be made of them.
+    may be made of them. `stopped_by` tells why there are no more samples, None where there are none, and `block` which reading of
+    the sentinel was the last before them, from 0; None where there is no sentinel.
     """
 
     case: Case
@@ -53,3 +65,5 @@ class CaseResult:
     deterministic: bool = False
     companions: tuple[Sample, ...] = ()
     derived: Mapping[str, float] = field(default_factory=dict)
+    stopped_by: StopWord | None = None
+    block: int | None = None
