@@ -1,10 +1,12 @@
-// The native twin: what the same transfers and pipelines cost without Python, for the ratios of benchmarks/gpu.py.
+// The native twin: what the same transfers and pipelines cost without Python, for benchmarks/gpu.py and benchmarks/peak.py.
 //
 //   nvcc -O3 -arch=native -o native native.cu
 //   printf 'ring 268435456 33554432 3 5\n' | ./native
 //
 // It reads one request a line and answers with one CSV line a sample: the request's words, then milliseconds.
 //   copy h2d|d2h BYTES SAMPLES             a pinned copy between two events
+//   peak h2d|d2h alone|beside BYTES SAMPLES  nvbandwidth's method: 16 pinned copies between two events, queued behind a gate after
+//                                          4 that nobody times; beside: as many copies of twice the bytes go the other way
 //   ring TOTAL CHUNK SLOTS SAMPLES         pageable to pageable through pinned slots, one host lane, wall time
 //   direct TOTAL CHUNK STREAMS SAMPLES     pinned to pinned, no host copy, wall time
 //   serial TOTAL CHUNK SAMPLES             pageable to pageable, one chunk at a time, device buffer allocated per chunk, wall time
@@ -131,6 +133,84 @@ static void copy(const std::string &request, const std::string &direction, size_
     CHECK(cudaFreeHost(host));
 }
 
+__global__ void hold(volatile Word *open)
+{
+    const long long begin = clock64();
+    while (*open == 0u && clock64() - begin < 8000000000ll) {}
+}
+
+// A word of host memory that a kernel looks at until the host writes it.
+struct Gate {
+    Word *flag, *seen;
+    Gate()
+    {
+        CHECK(cudaHostAlloc((void **)&flag, sizeof(Word), cudaHostAllocMapped));
+        CHECK(cudaHostGetDevicePointer((void **)&seen, flag, 0));
+    }
+    ~Gate() { CHECK(cudaFreeHost(flag)); }
+    void shut(cudaStream_t stream)
+    {
+        *flag = 0;
+        hold<<<1, 1, 0, stream>>>(seen);
+        CHECK(cudaGetLastError());
+    }
+    void open() { *(volatile Word *)flag = 1; }
+};
+
+// One direction of `peak`: pinned memory here, memory there, and copies of all of it in a stream.
+struct Way {
+    bool up;
+    size_t bytes;
+    char *host, *device;
+    Way(bool up, size_t bytes) : up(up), bytes(bytes), host(pin(bytes))
+    {
+        CHECK(cudaMalloc((void **)&device, bytes));
+        fill(host, bytes, 1);
+        CHECK(cudaMemset(device, 1, bytes));
+    }
+    ~Way()
+    {
+        CHECK(cudaFree(device));
+        CHECK(cudaFreeHost(host));
+    }
+    void copy(cudaStream_t stream, int times)
+    {
+        for (int n = 0; n < times; ++n)
+            CHECK(cudaMemcpyAsync(up ? device : host, up ? host : device, bytes,
+                                  up ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost, stream));
+    }
+};
+
+static void peak(const std::string &request, const std::string &direction, bool beside, size_t bytes, int samples)
+{
+    const int untimed = 4, timed = 16;
+    Streams streams(2);
+    Gate gate;
+    Way way(direction == "h2d", bytes), other(direction != "h2d", beside ? 2 * bytes : sizeof(Word));
+    cudaEvent_t begin, end;
+    CHECK(cudaEventCreate(&begin));
+    CHECK(cudaEventCreate(&end));
+    CHECK(cudaDeviceSynchronize());
+    for (int sample = 0; sample < samples; ++sample) {
+        way.copy(streams.all[0], untimed);
+        if (beside) other.copy(streams.all[1], untimed);
+        CHECK(cudaDeviceSynchronize());
+        gate.shut(streams.all[0]);
+        CHECK(cudaEventRecord(begin, streams.all[0]));
+        CHECK(cudaStreamWaitEvent(streams.all[1], begin, 0));
+        way.copy(streams.all[0], timed);
+        CHECK(cudaEventRecord(end, streams.all[0]));
+        if (beside) other.copy(streams.all[1], timed);
+        gate.open();
+        CHECK(cudaDeviceSynchronize());
+        float ms;
+        CHECK(cudaEventElapsedTime(&ms, begin, end));
+        answer(request, ms / timed);
+    }
+    CHECK(cudaEventDestroy(begin));
+    CHECK(cudaEventDestroy(end));
+}
+
 static void ring(const std::string &request, size_t total, size_t chunk, int slots, int samples)
 {
     Streams streams(slots);
@@ -239,12 +319,14 @@ int main()
     std::string line;
     while (std::getline(std::cin, line)) {
         std::istringstream words(line);
-        std::string what, direction;
+        std::string what, direction, company;
         size_t total = 0, chunk = 0;
         int count = 0, samples = 0;
         words >> what;
         if (what == "copy" && words >> direction >> total >> samples)
             copy(line, direction, total, samples);
+        else if (what == "peak" && words >> direction >> company >> total >> samples)
+            peak(line, direction, company == "beside", total, samples);
         else if (what == "ring" && words >> total >> chunk >> count >> samples)
             ring(line, total, chunk, count, samples);
         else if (what == "direct" && words >> total >> chunk >> count >> samples)
