@@ -3,6 +3,7 @@
     device = ...                      # runner.device.select.open_device(name)
     session = device.open(plan)       # setup: allocates, binds each operation to a ready call
     trace = session.play(sample)      # prepare (untimed), then the lanes (timed), then everything is waited for (untimed)
+    trace = session.play(sample, record=True)   # the same, with what the engines and the host did, where `device.recording` is ""
     wrong = session.verify()          # compares the Plan's expects with the bytes of the play just done
     session.close()                   # teardown; buffers outlive every operation on them, also after an exception
 
@@ -44,13 +45,26 @@ class DeviceFacts:
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """One operation as an engine did it: operation `index` of `lane`, on `engine`, from begin to end of one clock."""
+    """One operation as it was done: operation `index` of `lane`, on `engine`, from `begin_ns` to `end_ns`.
+
+    `engine` is `h2d` or `d2h` (`copy` where one engine serves both), `compute`, `busy` for a kernel that only passes time, or
+    `host` for what the lane itself did: its copies, its waits, its dealings with memory. `stream` is an index into the Plan, -1
+    on the host. `size_bytes` is what it moved or touched. `memory` is the driver's own word on the host's side of a copy
+    (`pageable`, `pinned`, …), empty for all else. `host_begin_ns` and `host_end_ns` are when the lane made the call and had it
+    back, None where that is not known. All four times are by the clock of `Trace.host_ns`, to which the real device ties the
+    engines' own by readings of both before and after a play.
+    """
 
     lane: int
     index: int
     engine: str
     begin_ns: int
     end_ns: int
+    stream: int = -1
+    size_bytes: int = 0
+    memory: str = ""
+    host_begin_ns: int | None = None
+    host_end_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +73,11 @@ class Trace:
 
     `host_ns[m]` is the host's clock at mark m (None: not passed). `event_ns[e]` is the device's clock at timed event e, counted
     from the first timed event of the Plan (None: not timed). The two clocks share no origin. `activities` are there where the
-    device records them. `buffer_facts[b]` is what the driver says of buffer b (`pageable`, `pinned`, `device`, …).
-    `gate_timeout` tells that a gate opened by its limit. `cpu_ns[m]` is the processor time of the lane at mark m, and
-    `memory_bytes[m]` what the system counts as (resident, locked) memory of the process there (None: not asked for, or not told).
+    device records them: of a recorded play all, on the simulated device those of the engines and of the processor always.
+    `not_recorded` says in a sentence why a play that was to be recorded has none. `buffer_facts[b]` is what the driver says of
+    buffer b (`pageable`, `pinned`, `device`, …). `gate_timeout` tells that a gate opened by its limit. `cpu_ns[m]` is the
+    processor time of the lane at mark m, and `memory_bytes[m]` what the system counts as (resident, locked) memory of the process
+    there (None: not asked for, or not told).
     """
 
     host_ns: tuple[int | None, ...]
@@ -71,6 +87,7 @@ class Trace:
     gate_timeout: bool = False
     cpu_ns: tuple[int | None, ...] = ()
     memory_bytes: tuple[tuple[int, int] | None, ...] = ()
+    not_recorded: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +104,12 @@ class Mismatch:
 class Session(Protocol):
     """One opened Plan."""
 
-    def play(self, sample: int) -> Trace:
-        """Play the Plan once; `sample` varies the data."""
+    def play(self, sample: int, *, record: bool = False) -> Trace:
+        """Play the Plan once; `sample` varies the data.
+
+        `record` asks for the activities, at a price: such a play is never the one that is quoted, unless its engines' time is
+        what is asked for.
+        """
         ...
 
     def verify(self) -> tuple[Mismatch, ...]:
@@ -111,6 +132,11 @@ class Device(Protocol):
     @property
     def lost(self) -> bool:
         """Whether an error has made the device useless for this process, so that no number of it can be trusted any more."""
+        ...
+
+    @property
+    def recording(self) -> str:
+        """Empty where plays can be recorded, else the reason why not, in a sentence."""
         ...
 
     def facts(self) -> DeviceFacts:

@@ -10,6 +10,7 @@ from typing import Any
 from runner.device.contract import Mismatch, Trace
 from runner.device.cuda.bind import Binder
 from runner.device.cuda.buffers import SessionMemory
+from runner.device.cuda.cupti import Recorder
 from runner.device.cuda.data import DataWorkers
 from runner.device.cuda.driver import CudaContext, abandon
 from runner.device.cuda.events import Events
@@ -18,6 +19,7 @@ from runner.device.cuda.host_work import make_helpers
 from runner.device.cuda.kernels import Kernels
 from runner.device.cuda.lanes import Failure, play_lanes
 from runner.device.cuda.pool import HostPool
+from runner.device.cuda.recording import Recording, Unrecorded
 from runner.device.cuda.resources import BoundLane, PlayState, Resources
 from runner.errors import CaseError, CaseFailed, DmalabError
 from runner.plan import KernelAccess, Operation, Plan, Record, Stream
@@ -37,8 +39,9 @@ class CudaSession:
         workers: DataWorkers,
         plan: Plan,
         on_close: Callable[[CudaSession], None],
+        recorder: Recorder | None = None,
     ) -> None:
-        self._context, self._plan, self._on_close = context, plan, on_close
+        self._context, self._plan, self._on_close, self._recorder = context, plan, on_close, recorder
         self._closed = self._failed = self._asked = False
         self._lanes: list[BoundLane] = []
         self._prepare, self._teardown = BoundLane(), BoundLane()
@@ -58,7 +61,7 @@ class CudaSession:
                 raise CaseFailed(f"opening the case failed: {error}") from error
             raise
 
-    def play(self, sample: int) -> Trace:
+    def play(self, sample: int, *, record: bool = False) -> Trace:
         """Play the Plan once. Raises CaseFailed, naming the operation, where the driver refuses one; no play is possible then."""
         self._context.require_usable()
         of = self._resources()
@@ -69,10 +72,11 @@ class CudaSession:
             self._run("prepare", self._prepare)
             of.gates.shut_all()
             self._context.synchronize()
-            failure = play_lanes(self._lanes, self._context.current, self._start, self._unblock)
-            if failure is not None:
-                raise self._explain(failure, self._plan.lanes[failure[0]], f"lane {failure[0]}")
-            self._context.synchronize()
+            with self._recording(of) if record else Unrecorded(self._lanes) as played:
+                failure = play_lanes(played.lanes, self._context.current, self._start, self._unblock)
+                if failure is not None:
+                    raise self._explain(failure, self._plan.lanes[failure[0]], f"lane {failure[0]}")
+                self._context.synchronize()
             times = of.events.times(self._recorded)
             if not self._asked:
                 self._memory.ask_all()
@@ -87,9 +91,11 @@ class CudaSession:
             tuple(of.state.host_ns),
             times,
             tuple(self._memory.facts),
+            played.activities,
             gate_timeout=of.gates.timed_out(),
             cpu_ns=tuple(of.state.cpu_ns),
             memory_bytes=tuple(of.state.memory_bytes),
+            not_recorded=played.problem,
         )
 
     def verify(self) -> tuple[Mismatch, ...]:
@@ -123,6 +129,8 @@ class CudaSession:
             if not self._failed:
                 self._tear_down()
         self._context.check_lost()
+        if self._recorder is not None:
+            self._recorder.detach()
         self._forget(of)
         self._memory.close()
         self._on_close(self)
@@ -150,6 +158,12 @@ class CudaSession:
         self._prepare = binder.bind(plan.prepare)
         self._lanes = [binder.bind(lane) for lane in plan.lanes]
         self._teardown = binder.bind(plan.teardown)
+
+    def _recording(self, of: Resources) -> Recording | Unrecorded:
+        why_not = "this session was opened without a recorder" if self._recorder is None else self._recorder.why_not()
+        if self._recorder is None or why_not:
+            return Unrecorded(self._lanes, why_not)
+        return Recording(self._recorder, self._plan, self._lanes, of.streams)
 
     def _run(self, part: str, bound: BoundLane) -> None:
         """Make untimed calls, naming the operation that fails."""

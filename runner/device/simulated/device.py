@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from runner.device.contract import Activity, DeviceFacts, Mismatch, Trace
+from runner.device.contract import DeviceFacts, Mismatch, Trace
 from runner.device.simulated.contents import expected, in_words
 from runner.device.simulated.kernels import IllegalAddress
 from runner.device.simulated.memory import Memory
 from runner.device.simulated.play import Play, bind
 from runner.device.simulated.profile import Profile
+from runner.device.simulated.recording import Calls, activities_of, noting
 from runner.errors import CaseFailed, DmalabError
 from runner.plan import Plan
 
@@ -16,6 +17,7 @@ class SimulatedDevice:
     """A device of `runner.device.contract` made of a profile; every play of a Plan gives the same Trace."""
 
     deterministic = True
+    recording = ""
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
@@ -65,26 +67,32 @@ class SimulatedSession:
         self.sample = 0
         self.failed = False
 
-    def play(self, sample: int) -> Trace:
-        """Play the Plan once; times are in ns of simulated time from the start of the lanes. Raises CaseFailed."""
+    def play(self, sample: int, *, record: bool = False) -> Trace:
+        """Play the Plan once; times are in ns of simulated time from the start of the lanes. Raises CaseFailed.
+
+        Engines and processor are always recorded; `record` adds the calls and the waits.
+        """
         memory = self._memory()
         self.device.require_usable()
         if self.failed:
             raise CaseFailed("an earlier play of this case failed, so no other can be trusted")
         self.sample, self.failed = sample, True
         memory.apply(self.plan.prepare, sample)
-        play = Play(self.device.profile, self.plan, memory, self.bound, sample)
+        calls: Calls | None = [[] for _ in self.bound] if record else None
+        steps = self.bound if calls is None else noting(self.bound, calls)
+        play = Play(self.device.profile, self.plan, memory, steps, sample)
         try:
             play.run()
         except IllegalAddress:
             self.device.lost = True
             raise
         self.failed = False
+        facts = memory.driver_says()
         return Trace(
             host_ns=tuple(play.marks),
             event_ns=play.event_times(),
-            buffer_facts=memory.driver_says(),
-            activities=tuple(Activity(*activity) for activity in play.engines.activities),
+            buffer_facts=facts,
+            activities=activities_of(self.plan, play.engines.activities, facts, calls),
             cpu_ns=tuple(play.cpu_ns),
             memory_bytes=tuple(play.memory_bytes),
         )
