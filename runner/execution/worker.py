@@ -60,8 +60,12 @@ def lower_memlock(limit: int) -> None:
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)
-    least = min(limit, *(bound for bound in (soft, hard) if bound != resource.RLIM_INFINITY))
-    resource.setrlimit(resource.RLIMIT_MEMLOCK, (least, hard))
+    resource.setrlimit(resource.RLIMIT_MEMLOCK, (least_limit(limit, (soft, hard), resource.RLIM_INFINITY), hard))
+
+
+def least_limit(limit: int, bounds: tuple[int, int], unlimited: int) -> int:
+    """Return the least of a limit and the bounds that are there already; `unlimited` stands for no bound."""
+    return min([limit, *(bound for bound in bounds if bound != unlimited)])
 
 
 def _measured(device: Device, job: Job) -> CaseResult:
