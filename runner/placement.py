@@ -22,6 +22,8 @@ from typing import Final, Literal
 from runner.errors import CaseUnsupported
 
 Placement = Literal["any", "local", "remote"]
+Wait = Literal["spin", "yield", "block"]
+"""How a thread waits for the device: it asks again and again, lets others run between, or sleeps until an interrupt."""
 
 ROOT: Final = Path("/")
 SAMPLED_PAGES: Final = 64

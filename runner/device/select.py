@@ -8,6 +8,7 @@ from typing import Final
 
 from runner.device.contract import Device
 from runner.errors import DeviceUnavailable, InputError
+from runner.placement import Wait
 
 ALLOWED: Final = "auto, cuda, cuda:N (such as cuda:1), simulated, or simulated:PROFILE (such as simulated:rtx-4090)"
 DEFAULT_PROFILE: Final = "h200"
@@ -24,17 +25,18 @@ class Opened:
     note: str = ""
 
 
-def open_device(text: str) -> Opened:
+def open_device(text: str, wait: Wait = "spin") -> Opened:
     """Open the device called `text`: auto, cuda, cuda:1, simulated, simulated:rtx-4090.
 
-    `auto` takes the first CUDA device where it opens and a simulated H200 where it does not, and then says why. Raises InputError
-    for any other text, DeviceUnavailable where the named device cannot be opened.
+    `auto` takes the first CUDA device where it opens and a simulated H200 where it does not, and then says why. `wait` is how
+    threads wait for a real device. Raises InputError for any other text, DeviceUnavailable where the named device cannot be
+    opened.
     """
     if text == "auto":
-        return _open_any()
+        return _open_any(wait)
     cuda = _CUDA.fullmatch(text)
     if cuda:
-        return Opened(_open_cuda(int(cuda[1] or 0)))
+        return Opened(_open_cuda(int(cuda[1] or 0), wait))
     simulated = _SIMULATED.fullmatch(text)
     if simulated:
         return Opened(_open_simulated(simulated[1] or DEFAULT_PROFILE))
@@ -52,19 +54,19 @@ def open_twin(text: str) -> Device:
     return _open_simulated((simulated[1] if simulated else None) or DEFAULT_PROFILE)
 
 
-def _open_any() -> Opened:
+def _open_any(wait: Wait) -> Opened:
     try:
-        return Opened(_open_cuda(0))
+        return Opened(_open_cuda(0, wait))
     except DeviceUnavailable as error:
         note = f"No CUDA device was used ({error.why}); these numbers are simulated, on simulated:{DEFAULT_PROFILE}."
         return Opened(_open_simulated(DEFAULT_PROFILE), note)
 
 
-def _open_cuda(ordinal: int) -> Device:
+def _open_cuda(ordinal: int, wait: Wait) -> Device:
     # Imported only here: NumPy is enough to look for a GPU, but the simulated device needs none of it.
     from runner.device.cuda.device import CudaDevice
 
-    return CudaDevice(ordinal)
+    return CudaDevice(ordinal, wait)
 
 
 def _open_simulated(profile: str) -> Device:

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from runner.device.simulated.profile import profile_names
+from runner.placement import Placement, Wait
 from runner.scenarios.base import StrictModel, field_error
 from runner.spec.clauses import Expectation
 from runner.spec.places import nearest
@@ -76,6 +77,16 @@ class Measure(StrictModel):
     until: Until | None = Field(None, description="Instead of samples: sample until the median is known well enough.")
     clock: Literal["wall", "event"] | None = Field(
         None, description="The clock whose time gives the rates: the host's, or CUDA events; by kind where omitted."
+    )
+
+    placement: Placement = Field(
+        "any",
+        description="NUMA node of the thread and its memory: the GPU's own (local), another one (remote), or as the system likes "
+        "(any).",
+    )
+    wait: Wait = Field(
+        "spin",
+        description="How the host waits for the GPU: asking again and again (spin), letting others run (yield), asleep (block).",
     )
 
     @model_validator(mode="after")

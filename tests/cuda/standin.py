@@ -195,6 +195,10 @@ class Raw:
         self.driver = driver
         self.managed: dict[int, Allocation] = {}
 
+    def cuDevicePrimaryCtxSetFlags(self, ordinal: int, flags: int) -> tuple[int]:
+        self.driver.say(f"context flags {flags}")
+        return (0,)
+
     def cuPointerGetAttribute(self, attribute: int, address: int) -> tuple[int, int | None]:
         types = {"pinned": 1, "registered": 1, "device": 2, "managed": 1}
         sort = self.driver.sort_of(address)

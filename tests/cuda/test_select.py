@@ -23,7 +23,7 @@ def test_a_simulated_device_is_an_h200_unless_another_is_named() -> None:
 
 
 def test_auto_falls_back_to_the_simulated_device_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(ordinal: int) -> None:
+    def refuse(ordinal: int, wait: str) -> None:
         raise DeviceUnavailable(f"cuda:{ordinal}", "there is no driver", "install one")
 
     monkeypatch.setattr(select, "_open_cuda", refuse)

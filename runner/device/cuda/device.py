@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 
 from runner.device.contract import DeviceFacts
+from runner.device.cuda.cupti import Recorder
 from runner.device.cuda.data import DataWorkers
 from runner.device.cuda.driver import abandon
 from runner.device.cuda.facts import read_facts
@@ -12,23 +13,25 @@ from runner.device.cuda.kernels import Kernels
 from runner.device.cuda.opening import open_context
 from runner.device.cuda.pool import HostPool
 from runner.device.cuda.session import CudaSession
+from runner.placement import Wait
 from runner.plan import Plan
 
 
 class CudaDevice:
-    """An NVIDIA GPU; see `runner.device.contract.Device`. `ordinal` counts as the driver does, from 0.
+    """An NVIDIA GPU; see `runner.device.contract.Device`. `ordinal` counts as the driver does, from 0; threads `wait` so for it.
 
     Raises DeviceUnavailable where anything is missing. One thread opens, uses and closes it.
     """
 
     deterministic = False
 
-    def __init__(self, ordinal: int = 0) -> None:
-        opened = open_context(ordinal)
+    def __init__(self, ordinal: int = 0, wait: Wait = "spin") -> None:
+        opened = open_context(ordinal, wait=wait)
         self._context, self._nvcc = opened.context, opened.nvcc
         self._kernels: Kernels | None = opened.kernels
         self._pool = HostPool()
         self._workers = DataWorkers(self._context)
+        self._recorder = Recorder(self._context)
         self._sessions: list[CudaSession] = []
         # Whoever forgets to close gets no banner and no abort of PyCUDA's at the end of the process.
         atexit.register(self.close)
@@ -37,6 +40,11 @@ class CudaDevice:
     def lost(self) -> bool:
         """Whether an error has stuck to the context, so that only a new process can go on."""
         return self._context.lost
+
+    @property
+    def recording(self) -> str:
+        """Empty where plays can be recorded by CUPTI, else why not."""
+        return self._recorder.why_not()
 
     def facts(self) -> DeviceFacts:
         """Return what identifies and limits the device and the machine around it, clocks and link under load."""
@@ -48,7 +56,9 @@ class CudaDevice:
         """Allocate and bind a Plan; raises CaseFailed with the figures where memory is refused."""
         self._context.require_usable()
         assert self._kernels is not None, "an open context has its kernels"
-        session = CudaSession(self._context, self._kernels, self._pool, self._workers, plan, self._sessions_remove)
+        session = CudaSession(
+            self._context, self._kernels, self._pool, self._workers, plan, self._sessions_remove, self._recorder
+        )
         self._sessions.append(session)
         return session
 

@@ -14,11 +14,14 @@ from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from runner.errors import CaseFailed, DmalabError
+from runner.placement import Wait
 
 _WRITE_COMBINED: Final = 4
 """CU_MEMHOSTALLOC_WRITECOMBINED of cuda.h."""
 _PORTABLE_MAPPED: Final = 1 | 2
 """CU_MEMHOSTREGISTER_PORTABLE and CU_MEMHOSTREGISTER_DEVICEMAP of cuda.h."""
+_SCHEDULES: Final[dict[Wait, int]] = {"spin": 1, "yield": 2, "block": 4}
+"""CU_CTX_SCHED_SPIN, CU_CTX_SCHED_YIELD and CU_CTX_SCHED_BLOCKING_SYNC of cuda.h."""
 _ATTACH_GLOBAL: Final = 1
 """CU_MEM_ATTACH_GLOBAL of cuda.h: any stream may use it."""
 _MEMORY_TYPES: Final = {1: "pinned", 2: "device", 3: "array", 4: "managed"}
@@ -28,14 +31,16 @@ _MEMORY_TYPES: Final = {1: "pinned", 2: "device", 3: "array", 4: "managed"}
 class CudaContext:
     """A primary context, current in the thread that made it. `cuda` is pycuda.driver, `raw` is cuda.bindings.driver.
 
+    `wait` is how its threads wait; it is set before, since the driver's own choice depends on the number of processors.
     `lost` tells that an error has stuck to the context: no later call works, and nothing measured after it counts.
     """
 
-    def __init__(self, cuda: Any, raw: Any, ordinal: int) -> None:
-        self.cuda, self.raw, self.ordinal = cuda, raw, ordinal
+    def __init__(self, cuda: Any, raw: Any, ordinal: int, wait: Wait = "spin") -> None:
+        self.cuda, self.raw, self.ordinal, self.wait = cuda, raw, ordinal, wait
         self.device = cuda.Device(ordinal)
         self.lost = False
         self._pid, self._thread = os.getpid(), threading.get_ident()
+        self.check("cuDevicePrimaryCtxSetFlags", raw.cuDevicePrimaryCtxSetFlags(ordinal, _SCHEDULES[wait]))
         self._context = self.device.retain_primary_context()
         try:
             self._context.push()

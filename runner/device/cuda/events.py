@@ -7,11 +7,14 @@ of its events come from cuda.bindings instead, on the same context.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from runner.device.cuda.driver import CudaContext, abandon
 from runner.device.cuda.kernels import Call
 from runner.plan import Plan, StreamWait
+
+_BLOCKING_SYNC: Final = 1
+"""CU_EVENT_BLOCKING_SYNC of cuda.h."""
 
 
 class Events:
@@ -22,8 +25,10 @@ class Events:
         null = {index for index, stream in enumerate(plan.streams) if stream.kind == "null"}
         raw = any(isinstance(operation, StreamWait) and operation.stream in null for operation in plan.operations())
         timing, silent = context.cuda.event_flags.DEFAULT, context.cuda.event_flags.DISABLE_TIMING
+        # Events have their own way to wait, whatever the context's is.
+        sleeping = _BLOCKING_SYNC if context.wait == "block" else 0
         make = partial(RawEvent, context) if raw else context.cuda.Event
-        self._events: list[Any] = [make(int(timing if event.timed else silent)) for event in plan.events]
+        self._events: list[Any] = [make(int(timing if event.timed else silent) | sleeping) for event in plan.events]
 
     def record(self, event: int, stream: Any) -> Call:
         """Return a ready call that records an event in a stream, None being the null stream."""

@@ -53,6 +53,7 @@ def read_facts(context: CudaContext, nvcc: Nvcc, kernels: Kernels) -> DeviceFact
         "pycuda": _package("pycuda"),
         "cuda_bindings": _package("cuda-bindings"),
         "numpy": _package("numpy"),
+        "wait": context.wait,
         "numa_node": node_of_pci(device.pci_bus_id()),
         **state,
         **system_facts(os.environ),

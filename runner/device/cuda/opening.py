@@ -16,6 +16,7 @@ from runner.device.cuda.kernels import Kernels, compile_kernels
 from runner.device.cuda.toolchain import Nvcc, find_nvcc, require_architecture
 from runner.errors import DeviceUnavailable
 from runner.pattern import WORD
+from runner.placement import Wait
 
 INSTALL: Final = "install it with: pip install 'dmalab[cuda]'"
 _DRIVER_LIBRARY: Final = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
@@ -30,11 +31,14 @@ class Opened:
     nvcc: Nvcc
 
 
-def open_context(ordinal: int, environment: Mapping[str, str] = os.environ) -> Opened:
-    """Open device `ordinal`; raises DeviceUnavailable with the cause and the way out, and leaves no context behind then."""
+def open_context(ordinal: int, environment: Mapping[str, str] = os.environ, wait: Wait = "spin") -> Opened:
+    """Open device `ordinal`, for which threads shall `wait` so.
+
+    Raises DeviceUnavailable with the cause and the way out, and leaves no context behind then.
+    """
     name = f"cuda:{ordinal}"
     _refuse_blocking_launches(name, environment)
-    _require_driver_library(name)
+    require_driver_library(name)
     cuda = load_module(name, "pycuda.driver", "PyCUDA")
     raw = load_module(name, "cuda.bindings.driver", "cuda-bindings")
     _require_device(name, cuda, ordinal)
@@ -42,7 +46,7 @@ def open_context(ordinal: int, environment: Mapping[str, str] = os.environ) -> O
     device = cuda.Device(ordinal)
     architecture = require_architecture(name, device.name(), tuple(device.compute_capability()), nvcc)
     try:
-        context = CudaContext(cuda, raw, ordinal)
+        context = CudaContext(cuda, raw, ordinal, wait)
     except cuda.Error as error:
         raise DeviceUnavailable(name, f"its context could not be opened: {error}", "see nvidia-smi for who uses it") from error
     try:
@@ -109,7 +113,8 @@ def _refuse_blocking_launches(device: str, environment: Mapping[str, str]) -> No
         )
 
 
-def _require_driver_library(device: str) -> None:
+def require_driver_library(device: str) -> None:
+    """Raise DeviceUnavailable where the NVIDIA driver's library is absent."""
     try:
         ctypes.CDLL(_DRIVER_LIBRARY)
     except OSError as error:
