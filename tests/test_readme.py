@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from runner import cli
 from runner.expand import expand
 from runner.spec.load import load_experiment
-from tools.readme_tables import README, REFERENCE, ROOT, TABLES, bandwidth, read_summary, with_tables
+from tools.readme_tables import README, REFERENCE, ROOT, TABLES, bandwidth, claims, read_rows, with_tables
 
 TEXT = README.read_text(encoding="utf-8")
 BLOCK = re.compile(r"<!-- table: ([a-z]+) -->\n(.*?)<!-- end -->", re.DOTALL)
@@ -40,14 +40,15 @@ def test_every_table_has_its_block() -> None:
 @pytest.mark.parametrize("name", TABLES)
 def test_tables_are_those_of_the_published_runs(name: str) -> None:
     (found,) = [content for block, content in BLOCK.findall(TEXT) if block == name]
-    published = REFERENCE / name / "summary.csv"
-    expected = f"\n{chr(10).join(TABLES[name](read_summary(published)))}\n\n" if published.exists() else ""
+    published = REFERENCE / name / TABLES[name].file
+    expected = f"\n{chr(10).join(TABLES[name].lines(read_rows(published)))}\n\n" if published.exists() else ""
     assert found == expected, "make tables writes them"
 
 
-def test_tables_are_made_from_runs_of_the_two_experiments(tmp_path: Path) -> None:
+def test_tables_are_made_from_runs(tmp_path: Path) -> None:
     for name in TABLES:
-        result = CliRunner().invoke(cli.app, ["run", name, "--device", "simulated:rtx-4090", "--out", str(tmp_path / "out")])
+        verb = ["claims"] if name == "claims" else ["run", name]
+        result = CliRunner().invoke(cli.app, [*verb, "--device", "simulated:rtx-4090", "--out", str(tmp_path / "out")])
         assert result.exit_code == 0, result.stderr
         (folder,) = (tmp_path / "out" / name).glob("2*")
         folder.rename(tmp_path / name)
@@ -56,6 +57,13 @@ def test_tables_are_made_from_runs_of_the_two_experiments(tmp_path: Path) -> Non
     assert re.search(r"\| ring of pinned slots \| 32 MiB \| 3 \| [0-9.]+ \| [0-9.]+x \|", filled)
     assert "simulated:rtx-4090, SIMULATED" in filled
     assert with_tables(filled, tmp_path) == filled, "a second time changes nothing"
+
+
+def test_a_claim_is_told_with_its_interval_and_refuted_ones_first() -> None:
+    row = {"device": "x", "device_kind": "cuda", "limit": "at most 2", "unit": "ms", "low": "1", "high": "1.5", "figure": "1.25"}
+    rows = [row | {"claim": "fast", "verdict": "confirmed"}, row | {"claim": "slow", "verdict": "refuted", "figure": ""}]
+    assert claims(rows)[0] == "x, measured: 2 claims, 1 confirmed, 1 refuted, 0 undecided."
+    assert claims(rows)[-2:] == ["| slow | refuted |  | at most 2 |", "| fast | confirmed | 1.25 (1 … 1.5) ms | at most 2 |"]
 
 
 def test_a_missing_run_or_case_is_an_error(tmp_path: Path) -> None:

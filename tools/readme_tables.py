@@ -1,6 +1,6 @@
 """Writes the tables of README.md from the published runs in results/reference/; `make tables` calls it.
 
-A block between `<!-- table: NAME -->` and `<!-- end -->` is replaced by what TABLES[NAME] makes of that run's summary.csv.
+A block between `<!-- table: NAME -->` and `<!-- end -->` is replaced by what TABLES[NAME] makes of that run's file.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import csv
 import re
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -42,14 +43,14 @@ def with_tables(text: str, reference: Path) -> str:
     """
 
     def filled(block: re.Match[str]) -> str:
-        rows = read_summary(reference / block["name"] / "summary.csv")
-        return block[1] + "\n" + "\n".join(TABLES[block["name"]](rows)) + "\n\n" + block[3]
+        made = TABLES[block["name"]]
+        return block[1] + "\n" + "\n".join(made.lines(read_rows(reference / block["name"] / made.file))) + "\n\n" + block[3]
 
     return _BLOCK.sub(filled, text)
 
 
-def read_summary(path: Path) -> list[Row]:
-    """Return the rows of a summary.csv as text."""
+def read_rows(path: Path) -> list[Row]:
+    """Return the rows of a CSV file as text."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         return list(csv.DictReader(file))
 
@@ -87,7 +88,39 @@ def overlap(rows: Sequence[Row]) -> list[str]:
     return [f"{_where(rows)}: {total} MiB there and back, wall time, median of {loop['samples']}.", "", *_table(head, body)]
 
 
-TABLES: Final[dict[str, Callable[[Sequence[Row]], list[str]]]] = {"bandwidth": bandwidth, "overlap": overlap}
+def claims(rows: Sequence[Row]) -> list[str]:
+    """Return every claim with its verdict, the measured figure and its interval, refuted ones first within their counts."""
+    counts = ", ".join(f"{sum(row['verdict'] == word for row in rows)} {word}" for word in ("confirmed", "refuted", "undecided"))
+    order = {"refuted": 0, "undecided": 1, "confirmed": 2}
+    body = [
+        [row["claim"].replace("|", "\\|"), row["verdict"], _figure(row), row["limit"]]
+        for row in sorted(rows, key=lambda row: order[row["verdict"]])
+    ]
+    head = ["claim", "verdict", "measured", "claimed"]
+    return [f"{_where(rows)}: {len(rows)} claims, {counts}.", "", *_table(head, body)]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the README: the file of the published run that it is made of, and how."""
+
+    file: str
+    lines: Callable[[Sequence[Row]], list[str]]
+
+
+TABLES: Final = {
+    "bandwidth": Table("summary.csv", bandwidth),
+    "overlap": Table("summary.csv", overlap),
+    "claims": Table("verdicts.csv", claims),
+}
+
+
+def _figure(row: Row) -> str:
+    if not row["figure"]:
+        return ""
+    figure = f"{float(row['figure']):.4g}"
+    interval = f" ({float(row['low']):.4g} … {float(row['high']):.4g})" if row["low"] and row["high"] else ""
+    return figure + interval + (f" {row['unit']}" if row["unit"] else "")
 
 
 def _where(rows: Sequence[Row]) -> str:
