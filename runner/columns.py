@@ -241,14 +241,68 @@ DERIVED: Final = (
     ),
 )
 
+_OF_CLOCK: Final = "Of the samples' times by the clock that gives the rate, in the order in which they were taken"
+_BLOCK: Final = Column(
+    "block",
+    "integer",
+    "",
+    "Number of the last reading of the sentinel before the row was measured, from 0; of the sentinel's own rows the reading. "
+    "Empty on a simulated device.",
+)
+SAMPLING: Final = (
+    Column("samples", "integer", "samples", "Samples that the statistics are made of, without warm-ups."),
+    Column("warmups", "integer", "plays", "Plays before the first sample, until two in a row agreed within 5 %."),
+    Column(
+        "stopped_by",
+        "text",
+        "",
+        "Why there are no more samples. samples: as many as asked for. interval: that of the median was as narrow as asked for. "
+        "cap_samples, cap_seconds: the limit came first. deterministic: every play gives the same.",
+    ),
+    _BLOCK,
+    Column(
+        "noise_percent",
+        "number",
+        "%",
+        f"{_OF_CLOCK}: half the width of the 95 % interval of the median, in percent of the median.",
+        "(ci_high - ci_low) / 2 / median * 100; empty for fewer than 6 samples and on a simulated device",
+    ),
+    Column(
+        "drift",
+        "number",
+        "",
+        f"{_OF_CLOCK}: how much longer the last ones took than the first ones.",
+        "median of the last third / median of the first third - 1; empty for fewer than 6 samples and on a simulated device",
+    ),
+    Column(
+        "outliers",
+        "integer",
+        "samples",
+        f"{_OF_CLOCK}: how many lie far from the others; they are kept and counted in every statistic.",
+        "values below quartile 1 - 3 * IQR or above quartile 3 + 3 * IQR (Tukey's far out; quartiles by Hyndman and Fan, "
+        "definition 7); empty for fewer than 6 samples and on a simulated device",
+    ),
+    Column(
+        "first_over_median",
+        "number",
+        "",
+        "How much longer the very first play took, a warm-up where there is one, than a sample does.",
+        "time of the first play / median of the samples, by the clock that gives the rate; empty on a simulated device",
+    ),
+)
+
 SAMPLE: Final = (
     Column(
         "role",
         "text",
         "",
-        "sample: it counts. warmup: taken before, and left out of every statistic. twin, leg_…: what the case is held against.",
+        "sample: it counts. warmup: taken before, and left out of every statistic. twin, leg_…: what the case is held against. "
+        "sentinel: one fixed small copy between the cases, which shows whether the machine changed.",
     ),
     Column("sample", "integer", "", "Number of the play, from 0, within its role."),
+    Column("round", "integer", "", "Number of the round in which cases that share buffers took turns, from 0; empty outside."),
+    Column("order", "integer", "", "Place of the case within its round, from 0; a fixed seed shuffles each round."),
+    _BLOCK,
     Column("leg_ms", "number", "ms", "Time of a leg: of host copies by the host's clock, of the device's work between events."),
 )
 
@@ -282,8 +336,7 @@ VERDICT: Final = (
 
 def summary_columns() -> tuple[Column, ...]:
     """Return the columns of summary.csv in order; the same for every run, so that tables can be put under each other."""
-    samples = Column("samples", "integer", "samples", "Samples that the statistics are made of, without warm-ups.")
-    return (*LEAD, *AXES, *own_columns(), *OUTCOME, samples, *_statistics(), *RATES, *DERIVED)
+    return (*LEAD, *AXES, *own_columns(), *OUTCOME, *SAMPLING, *_statistics(), *RATES, *DERIVED)
 
 
 def sample_columns() -> tuple[Column, ...]:

@@ -14,7 +14,9 @@ from runner.device.contract import Device, DeviceFacts
 from runner.device.select import open_device
 from runner.execution.local import play_cases, with_all_cases
 from runner.expand import Case, expand
+from runner.measure.across import judged
 from runner.measure.result import CaseResult, Status
+from runner.measure.sentinel import Sentinel, describe_sentinel
 from runner.rows import RunInfo
 from runner.run_folder import RunFolder, describe_device, describe_host, utc_now
 from runner.spec.experiment import Measure
@@ -66,14 +68,18 @@ def run_experiment(loaded: LoadedExperiment, *, device: str | None, out: Path, m
         facts = opened.device.facts()
         folder = _start(out, loaded, facts, opened.note)
         results: list[CaseResult] = []
+        sentinel = Sentinel()
         interrupted = False
         try:
             watcher.opened(loaded, facts, opened.note, len(cases))
-            _sweep(opened.device, facts, cases, loaded.experiment.measure, results, watcher)
+            _sweep(opened.device, facts, cases, loaded.experiment.measure, results, watcher, sentinel)
         except KeyboardInterrupt:
             interrupted = True
         finally:
-            outcome = _finish(folder, loaded, facts, with_all_cases(cases, results, "the run stopped early"), interrupted)
+            rows = judged(
+                with_all_cases(cases, results, "the run stopped early"), sentinel.readings, loaded.experiment.measure.clock
+            )
+            outcome = _finish(folder, loaded, facts, rows, sentinel, interrupted)
     watcher.finished(outcome)
     return outcome
 
@@ -99,20 +105,31 @@ def _start(out: Path, loaded: LoadedExperiment, facts: DeviceFacts, note: str) -
 
 
 def _sweep(
-    device: Device, facts: DeviceFacts, cases: Sequence[Case], measure: Measure, results: list[CaseResult], watcher: Watcher
+    device: Device,
+    facts: DeviceFacts,
+    cases: Sequence[Case],
+    measure: Measure,
+    results: list[CaseResult],
+    watcher: Watcher,
+    sentinel: Sentinel,
 ) -> None:
     """Play the cases into `results`, telling the watcher how long the rest will likely take."""
     effort = [0 if case.excluded else case.model.payload_bytes() + SMALLEST_EFFORT for case in cases]
-    begun = time.monotonic()
-    for result in play_cases(device, facts, cases, measure):
+    begun, done, total = time.monotonic(), 0, sum(effort)
+    for result in play_cases(device, facts, cases, measure, sentinel):
         results.append(result)
-        done = sum(effort[: len(results)])
-        left = (time.monotonic() - begun) * (sum(effort) - done) / done if done else 0.0
+        done += effort[result.case.index]
+        left = (time.monotonic() - begun) * (total - done) / done if done else 0.0
         watcher.case_done(result, len(results), left)
 
 
 def _finish(
-    folder: RunFolder, loaded: LoadedExperiment, facts: DeviceFacts, results: Sequence[CaseResult], interrupted: bool
+    folder: RunFolder,
+    loaded: LoadedExperiment,
+    facts: DeviceFacts,
+    results: Sequence[CaseResult],
+    sentinel: Sentinel,
+    interrupted: bool,
 ) -> RunOutcome:
     """Write the tables, the verdicts and the final manifest."""
     experiment = loaded.experiment
@@ -120,13 +137,14 @@ def _finish(
         folder.run_id, experiment.name, facts.name, facts.kind, experiment.baseline, experiment.measure.clock, facts.link_gb_per_s
     )
     verdicts = judge(experiment, results, run)
-    write_tables(folder.path, run, results, verdicts)
+    write_tables(folder.path, run, results, verdicts, sentinel.readings)
     statuses = Counter(result.status for result in results)
     code = 130 if interrupted else _exit_code(statuses, verdicts)
     folder.write_manifest(
         status="incomplete" if interrupted or statuses["not_run"] else "complete",
         finished_utc=utc_now(),
         cases={"total": len(results), **dict(sorted(statuses.items()))},
+        sentinel=describe_sentinel(sentinel.readings),
         exit_code=code,
     )
     folder.point_latest()

@@ -12,7 +12,7 @@ from runner.columns import TIMES
 from runner.expand import Case
 from runner.measure.result import CaseResult
 from runner.scenarios.base import Cell, Clock
-from runner.stats import Spread, spread
+from runner.stats import Spread, drift, interval_percent, median, outliers, spread
 
 if TYPE_CHECKING:
     from runner.verdicts import Verdict  # which judges by these rows
@@ -49,8 +49,8 @@ def summary_rows(run: RunInfo, results: Sequence[CaseResult]) -> list[Row]:
         | {
             "memory_actual": result.memory_actual,
             "corrupt_bytes": result.corrupt_bytes if result.samples or result.corrupt_bytes else None,
-            "samples": sum(sample.role == "sample" for sample in result.samples),
         }
+        | _sampling(result, run.clock or result.case.model.CLOCK)
         | _statistics(spread_of)
         | (_rates(result, spread_of, run) if result.status == "ok" else {})
         | (dict(result.derived) if result.status == "ok" else {})
@@ -64,7 +64,8 @@ def sample_rows(run: RunInfo, results: Iterable[CaseResult]) -> Iterator[Row]:
     for result in results:
         lead = _lead(run, result)
         for sample in (*result.companions, *result.samples):
-            yield lead | {"role": sample.role, "sample": sample.index} | dict(sample.figures)
+            taken: dict[str, Cell] = {"role": sample.role, "sample": sample.index, "round": sample.round, "order": sample.order}
+            yield lead | taken | {"block": result.block} | dict(sample.figures)
 
 
 def case_rows(run: RunInfo, cases: Iterable[Case]) -> Iterator[Row]:
@@ -138,6 +139,28 @@ def _spreads(result: CaseResult) -> dict[str, Spread]:
         name: spread([figures[name] for figures in taken if name in figures], deterministic=result.deterministic)
         for name in TIMES
     }
+
+
+def _sampling(result: CaseResult, clock: Clock) -> dict[str, Cell]:
+    """Return how a case was sampled, and what its samples say of the machine rather than of the case."""
+    cells: dict[str, Cell] = {
+        "samples": sum(sample.role == "sample" for sample in result.samples),
+        "warmups": sum(sample.role == "warmup" for sample in result.samples) if result.samples else None,
+        "stopped_by": result.stopped_by,
+        "block": result.block,
+    }
+    name = f"{clock}_ms"
+    played = [sample for sample in result.samples if name in sample.figures]
+    times = [sample.figures[name] for sample in played if sample.role == "sample"]
+    if times and not result.deterministic:
+        width, middle = interval_percent(times), median(times)
+        cells |= {
+            "noise_percent": None if width is None else width / 2,
+            "drift": drift(times),
+            "outliers": outliers(times),
+            "first_over_median": played[0].figures[name] / middle if middle else None,
+        }
+    return cells
 
 
 def _statistics(spreads: Mapping[str, Spread]) -> dict[str, Cell]:

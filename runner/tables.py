@@ -28,10 +28,19 @@ DTYPES: Final[dict[str, Dtype]] = {"integer": "Int64", "number": "Float64", "tex
 """The pandas type of each type of column."""
 
 
-def write_tables(folder: Path, run: RunInfo, results: Sequence[CaseResult], verdicts: Sequence[Verdict] = ()) -> None:
-    """Write summary.csv, samples.csv, cases.csv, columns.csv and, where something was expected, verdicts.csv into `folder`."""
+def write_tables(
+    folder: Path,
+    run: RunInfo,
+    results: Sequence[CaseResult],
+    verdicts: Sequence[Verdict] = (),
+    sentinels: Sequence[CaseResult] = (),
+) -> None:
+    """Write summary.csv, samples.csv, cases.csv, columns.csv and, where something was expected, verdicts.csv into `folder`.
+
+    The readings of the sentinel are no cases of the grid: their plays stand in samples.csv alone, after all others.
+    """
     write_csv(summary_frame(run, results), folder / "summary.csv")
-    write_csv(samples_frame(run, results), folder / "samples.csv")
+    write_csv(samples_frame(run, [*results, *sentinels]), folder / "samples.csv")
     write_csv(cases_frame(run, [result.case for result in results]), folder / "cases.csv")
     if verdicts:
         write_csv(verdicts_frame(run, verdicts), folder / "verdicts.csv")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import pytest
 
@@ -69,6 +70,10 @@ def trace(wall_ms: float = 2.0, event_ms: float = 1.95, call_us: float = 2.0, **
 def case(model: Scenario | None = None, case_id: str = "c_1", excluded: str = "") -> Case:
     model = model or Transfer(kind="transfer", direction="h2d", size=16 * MIB)
     return Case(case_id, "copy", 0, model, excluded, {})
+
+
+def copy(mib: int, direction: Literal["h2d", "d2h"] = "h2d") -> Transfer:
+    return Transfer(kind="transfer", direction=direction, size=mib * MIB)
 
 
 def measured(device: ScriptedDevice, model: Scenario | None = None, measure: Measure = MEASURE) -> CaseResult:
@@ -164,9 +169,9 @@ def test_a_sweep_goes_on_after_a_bad_case_and_stops_measuring_on_a_lost_device()
     cases = [
         case(case_id="c_1", excluded="not today"),
         case(huge, "c_2"),
-        case(case_id="c_3"),
-        case(case_id="c_4"),
-        case(case_id="c_5"),
+        case(copy(16), "c_3"),
+        case(copy(17), "c_4"),
+        case(copy(18), "c_5"),
     ]
     device = ScriptedDevice([trace()])
     results = []
@@ -188,9 +193,9 @@ def test_a_sweep_goes_on_after_a_bad_case_and_stops_measuring_on_a_lost_device()
 
 def test_a_sweep_that_stops_early_still_has_a_row_for_every_case() -> None:
     cases = [case(case_id=f"c_{index}") for index in range(3)]
-    results = with_all_cases(cases, [CaseResult(cases[0], "ok")], "the run was interrupted")
+    results = with_all_cases(cases, [CaseResult(cases[2], "failed", "broke"), CaseResult(cases[0], "ok")], "interrupted")
     assert [(result.case.case_id, result.status, result.reason) for result in results] == [
         ("c_0", "ok", ""),
-        ("c_1", "not_run", "the run was interrupted"),
-        ("c_2", "not_run", "the run was interrupted"),
+        ("c_1", "not_run", "interrupted"),
+        ("c_2", "failed", "broke"),
     ]
