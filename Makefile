@@ -21,7 +21,7 @@ CODE := runner tests benchmarks tools
 # The driver, not the toolkit, decides whether there is a GPU to ask.
 DRIVER := $(shell command -v nvidia-smi 2>/dev/null || ldconfig -p 2>/dev/null | sed -n 's/.*libcuda\.so\.1.*=> //p' | head -n 1)
 
-.PHONY: help run plan validate list claims test check bench bench-gpu tables clean experiment-given
+.PHONY: help run plan validate list claims doctor test check bench bench-gpu tables clean experiment-given
 .DEFAULT_GOAL := help
 
 define dmalab
@@ -63,6 +63,11 @@ claims: $(STAMP) ## test the claims of the source documents, or the one named by
 	[ -z "$$DMALAB_DEVICE" ] || set -- "$$@" --device "$$DMALAB_DEVICE"; \
 	[ -z "$$DMALAB_OUT" ] || set -- "$$@" --out "$$DMALAB_OUT"; \
 	$(PY) -m runner claims "$$@" $$DMALAB_ARGS
+
+doctor: $(STAMP) ## check what this machine has and whether its numbers could be trusted
+	@set -f; set --; \
+	[ -z "$$DMALAB_DEVICE" ] || set -- "$$@" --device "$$DMALAB_DEVICE"; \
+	$(PY) -m runner doctor "$$@" $$DMALAB_ARGS
 
 test: $(STAMP) ## run the tests; those that need a GPU run one by one where there is one
 ifeq ($(DRIVER),)

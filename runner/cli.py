@@ -207,6 +207,20 @@ def claims(
     return 130 if outcome.interrupted else 0
 
 
+@app.command()
+@guarded
+def doctor(
+    device: DeviceOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Write the checks as JSON, for a program.")] = False,
+) -> int:
+    """Check what this machine has and whether its numbers could be trusted, and say what to change where not."""
+    from runner.doctor import diagnose
+
+    diagnosis = diagnose(device or "auto")
+    say([diagnosis.as_json()] if as_json else coloured(diagnosis.lines()))
+    return diagnosis.exit_code
+
+
 @app.callback(invoke_without_command=True)
 def common(
     version: Annotated[bool, typer.Option("--version", help="Show the version.", is_eager=True)] = False,
@@ -273,6 +287,14 @@ def say(lines: Sequence[str]) -> None:
     except OSError as error:
         silence_stdout()
         raise EnvironmentProblem(f"the standard output cannot be written: {error.strerror}") from None
+
+
+def coloured(lines: Sequence[str]) -> Sequence[str]:
+    """Return the lines of a diagnosis with their levels in colour where they go to a terminal that wants any (NO_COLOR)."""
+    if not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return lines
+    colours = {"ok  ": "32", "warn": "33", "bad ": "31"}
+    return [f"\x1b[{colours[line[:4]]}m{line[:4]}\x1b[0m{line[4:]}" if line[:4] in colours else line for line in lines]
 
 
 def silence_stdout() -> None:
