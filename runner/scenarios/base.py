@@ -15,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from runner.device.contract import Trace
-from runner.plan import Demand, Plan
+from runner.plan import Demand, Operation, Plan
 from runner.units import ALLOWED_SIZE, LARGEST_SIZE, parse_size
 
 LARGEST_PLAN: Final = 250_000
@@ -23,7 +23,7 @@ LARGEST_PLAN: Final = 250_000
 LARGEST_STREAMS: Final = 4096
 
 Cell = str | int | float | bool | None
-Clock = Literal["wall", "event"]
+Clock = Literal["wall", "event", "engine"]
 
 
 class StrictModel(BaseModel):
@@ -128,6 +128,14 @@ class Scenario(StrictModel):
     def ways(self) -> int:
         """Return how many directions of the link carry the payload at once; 0 where it never crosses the link."""
         return 1
+
+    def repeats(self) -> int:
+        """Return how often a sample does the same work; its times are those of once."""
+        return 1
+
+    def is_measured(self, operation: Operation) -> bool:
+        """Whether an operation that stands in the timed part is what is measured, and not there to keep the device busy."""
+        return True
 
     def async_calls(self) -> int:
         """Return how many copy calls of a sample are named async and timed by `call_us`."""

@@ -11,7 +11,7 @@ from pydantic import Field, PrivateAttr, model_validator
 from runner.device.contract import Trace
 from runner.errors import CaseFailed
 from runner.memory import BufferKind, Pages, kind_of
-from runner.plan import Demand, Direction, Plan
+from runner.plan import Copy, Demand, Direction, Operation, Plan
 from runner.scenarios.base import (
     Cell,
     Clock,
@@ -143,6 +143,14 @@ class Transfer(Scenario):
     def ways(self) -> int:
         """Return 2 for both directions at once."""
         return len(self.directions())
+
+    def repeats(self) -> int:
+        """Return the copies of a batch."""
+        return self.batch_n() or 1
+
+    def is_measured(self, operation: Operation) -> bool:
+        """Whether it is not a copy that only keeps the other direction busy."""
+        return not isinstance(operation, Copy) or operation.direction in self.directions()
 
     def async_calls(self) -> int:
         """Return the copies of all directions; none for plain calls, nor where the host itself touches what shall move."""

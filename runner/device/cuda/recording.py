@@ -21,7 +21,6 @@ class Unrecorded(AbstractContextManager["Unrecorded"]):
     """Stands for a recording where none is asked for: the lanes are played as they are."""
 
     activities: tuple[Activity, ...] = ()
-    problem = ""
 
     def __init__(self, lanes: Sequence[BoundLane], problem: str = "") -> None:
         self.lanes, self.problem = lanes, problem
