@@ -9,7 +9,7 @@ import pytest
 from runner.device.contract import Device
 from runner.device.select import open_device
 from runner.errors import DeviceUnavailable
-from runner.execution.local import play_cases
+from runner.execution.local import play_cases, with_all_cases
 from runner.measure.result import CaseResult
 from runner.scenarios.allocation import Allocation
 from runner.scenarios.base import Scenario
@@ -24,6 +24,8 @@ pytestmark = pytest.mark.gpu
 SLACK = 64 * 2**20
 """Bytes of device memory that the driver may take for itself meanwhile."""
 COPY = Transfer(kind="transfer", direction="h2d", size=2**20)
+LARGER = Transfer(kind="transfer", direction="h2d", size=2**21)
+"""Shares no buffers with COPY, so it is not measured beside it."""
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +40,7 @@ def cuda() -> Iterator[Device]:
 
 def played(device: Device, *models: Scenario) -> list[CaseResult]:
     cases = [case(model, f"c_{index}") for index, model in enumerate(models)]
-    return list(play_cases(device, device.facts(), cases, Measure(warmup=1, samples=3)))
+    return with_all_cases(cases, list(play_cases(device, device.facts(), cases, Measure(warmup=1, samples=3))), "not played")
 
 
 def test_forced_mistakes_spoil_what_is_used_in_place_and_nothing_that_is_staged(cuda: Device) -> None:
@@ -62,7 +64,7 @@ def test_freeing_in_flight_ends_well_or_is_counted(cuda: Device) -> None:
 
 def test_a_pointer_that_the_device_cannot_use_costs_its_own_process_only(cuda: Device) -> None:
     free = cuda.facts().free_bytes
-    before, pointer, after = played(cuda, COPY, Hazard(kind="hazard", fault="pageable_pointer", buffer="pageable"), COPY)
+    before, pointer, after = played(cuda, COPY, Hazard(kind="hazard", fault="pageable_pointer", buffer="pageable"), LARGER)
     assert [result.status for result in (before, pointer, after)] == ["ok"] * 3
     faulted = pointer.samples[-1].figures["faulted"] == 1
     assert faulted == bool(pointer.reason)

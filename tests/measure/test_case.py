@@ -32,6 +32,7 @@ class ScriptedDevice:
     traces: list[Trace]
     deterministic: bool = False
     lost: bool = False
+    recording: str = "a scripted device records nothing"
     wrong_from: int = 10**9
     refuse: Exception | None = None
     break_at: int = 10**9
@@ -46,7 +47,7 @@ class ScriptedDevice:
             raise self.refuse
         return self
 
-    def play(self, sample: int) -> Trace:
+    def play(self, sample: int, *, record: bool = False) -> Trace:
         self.log.append(f"play {sample}")
         if sample >= self.break_at:
             self.lost = True
