@@ -14,6 +14,7 @@ from runner import columns
 from runner.columns import Column, all_columns, case_columns, field_columns, sample_columns, summary_columns
 from runner.errors import EnvironmentProblem
 from runner.measure.result import CaseResult, Sample
+from runner.measure.sentinel import SENTINEL
 from runner.rows import number, text
 from runner.scenarios import SCENARIOS
 from runner.tables import cases_frame, columns_frame, frame, samples_frame, summary_frame, verdicts_frame, write_csv, write_tables
@@ -127,6 +128,53 @@ def test_a_simulated_time_has_no_interval() -> None:
     assert cell(row, "median_wall_ms") == 2.0
     assert cell(row, "ci_low_wall_ms") is pd.NA
     assert cell(row, "ci_high_wall_ms") is pd.NA
+
+
+SAMPLING = ("samples", "warmups", "stopped_by", "block", "noise_percent", "drift", "outliers", "first_over_median")
+
+
+def test_a_row_says_how_it_was_sampled_and_how_steady_it_was() -> None:
+    times = [10.0, 10.0, 10.0, 10.1, 10.2, 10.1, 11.0, 11.0, 99.0]
+    row = summary_frame(RUN, [ok(case(pipeline()), *times, stopped_by="cap_samples", block=2)])
+    got = [cell(row, name) for name in SAMPLING]
+    # Of nine samples the interval reaches from the second to the eighth; a third has three of them.
+    assert got[:4] == [9, 1, "cap_samples", 2]
+    assert got[4:] == [pytest.approx(100 * 1.0 / 2 / 10.1), pytest.approx(0.1), 1, pytest.approx(1000 / 10.1)]
+
+
+def test_steadiness_is_by_the_clock_that_gives_the_rate() -> None:
+    samples = tuple(Sample("sample", n, {"event_ms": 1.0 if n < 3 else 2.0, "wall_ms": 5.0}) for n in range(6))
+    result = CaseResult(case(transfer()), "ok", samples=samples)
+    assert cell(summary_frame(RUN, [result]), "drift") == 1
+    by_wall = type(RUN)(RUN.run_id, RUN.experiment, RUN.device, RUN.device_kind, clock="wall")
+    assert cell(summary_frame(by_wall, [result]), "drift") == 0
+
+
+def test_few_or_simulated_samples_say_nothing_of_steadiness() -> None:
+    few = ok(case(pipeline()), 2.0, 3.0)
+    simulated = ok(case(pipeline()), *[2.0] * 10, deterministic=True, stopped_by="deterministic")
+    table = summary_frame(RUN, [few, simulated, CaseResult(case(transfer()), "failed", "broke")])
+    for name in ("noise_percent", "drift", "outliers"):
+        assert list(table[name].isna()) == [True] * 3, name
+    assert list(table["first_over_median"].isna()) == [False, True, True]
+    assert list(table["stopped_by"]) == ["", "deterministic", ""]
+
+
+def test_the_sentinels_plays_are_samples_and_no_cases(tmp_path: Path) -> None:
+    plays = (Sample("warmup", 0, {"event_ms": 3.0}), Sample("sentinel", 0, {"event_ms": 2.0}, 4, 0))
+    sentinel = CaseResult(SENTINEL, "ok", samples=plays, block=1)
+    write_tables(tmp_path, RUN, [ok(case(pipeline()), 1.0)], (), [sentinel])
+    tables = {
+        name: list(csv.DictReader(io.StringIO((tmp_path / f"{name}.csv").read_text("utf-8")))) for name in ("summary", "samples")
+    }
+    assert len(tables["summary"]) == 1
+    told = [(row["scenario"], row["role"], row["block"], row["round"], row["order"]) for row in tables["samples"]]
+    assert told == [
+        ("one", "warmup", "", "", ""),
+        ("one", "sample", "", "", ""),
+        ("(sentinel)", "warmup", "1", "", ""),
+        ("(sentinel)", "sentinel", "1", "4", "0"),
+    ]
 
 
 def test_a_gibibyte_in_a_second_is_both_its_rates() -> None:
