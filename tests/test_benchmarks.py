@@ -1,0 +1,65 @@
+"""What the tools for a real GPU are made of and can be held without one: the grid for the sanitizer, and the table of peaks."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from runner.flow import run_experiment
+from runner.scenarios import SCENARIOS
+from runner.spec.load import load_experiment
+from tests.scenarios.runs import Silent
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+
+
+@pytest.fixture(scope="module")
+def peak_table() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("peak_table", BENCHMARKS / "peak_table.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["peak_table"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_grid_for_the_sanitizer_has_every_kind_and_runs(tmp_path: Path) -> None:
+    loaded = load_experiment(BENCHMARKS / "sanitize.yaml")
+    outcome = run_experiment(loaded, device="simulated:test", out=tmp_path, max_cases=1000, watcher=Silent())
+    assert {result.case.model.kind for result in outcome.results} == set(SCENARIOS)
+    assert {(result.status, result.reason) for result in outcome.results} == {("ok", "")}
+
+
+def test_a_pair_keeps_its_limit_by_the_ratio_of_its_medians(peak_table: ModuleType) -> None:
+    pair = peak_table.Pair("h2d", (1.0, 1.004, 9.0), (1.0, 1.0), limit=0.005)
+    assert pair.ratio == pytest.approx(1.004)
+    assert pair.met
+    assert not peak_table.Pair("h2d", (1.0,), (1.006,), limit=0.005).met
+    assert not peak_table.Pair("h2d", (1.0,), (), limit=0.005).met
+    assert peak_table.Pair("h2d", (2.0,), (1.0,)).met
+
+
+def test_the_table_says_what_is_within_its_goal_and_what_could_not_be_compared(peak_table: ModuleType) -> None:
+    pairs = (peak_table.Pair("a", (1.0,), (1.0,), 0.01, "why"), peak_table.Pair("b", (1.1,), (1.0,), 0.01))
+    kept = peak_table.Comparison("one", "One", "ours", "theirs", pairs)
+    broken = peak_table.Comparison("two", "no recorder", "", "", (), broken=True)
+    lines = peak_table.table_of([kept, broken], "a device").splitlines()
+    assert lines == [
+        "a device: medians in milliseconds.",
+        "",
+        "**One**",
+        "",
+        "| copy | ours | theirs | ratio | goal | |",
+        "| --- | ---: | ---: | ---: | --- | --- |",
+        "| a | 1.00000 | 1.00000 | 1.0000 | within 1.0% | why |",
+        "| b | 1.10000 | 1.00000 | 1.1000 | NOT within 1.0% |  |",
+        "",
+        "**no recorder**",
+    ]
+    assert (kept.met, broken.met) == (False, False)
+    assert [pair["met"] for pair in kept.as_json()["pairs"]] == [True, False]
