@@ -27,6 +27,15 @@ RUNS = [
         ["event_ms", "wall_ms"],
     ),
     ("kind: transfer, buffer: managed, direction: [h2d, d2h], size: 4MiB, migration: [fault, prefetch]", ["event_ms"]),
+    (
+        "kind: transfer, buffer: [pageable, pinned], direction: [h2d, bidirectional], size: 64KiB, batch: [3, auto], lead_in: 2",
+        ["event_ms", "wall_ms", "call_us"],
+    ),
+    (
+        "kind: transfer, buffer: [pinned, registered, write_combined, mapped], direction: [h2d, d2h], size: 64KiB, "
+        "batch: [1, auto], gated: true, opposite: doubled",
+        ["event_ms", "wall_ms", "call_us"],
+    ),
     ("kind: transfer, buffer: [pageable, registered], direction: [h2d, d2h], size: 4MiB, pages: huge", ["event_ms"]),
     (
         f"{RING}, streams: 3, staging: [direct, copy, register], stream_kind: [non_blocking, blocking, null], "
@@ -90,3 +99,14 @@ def test_a_list_of_copies_is_a_list_and_a_list_of_lists_an_axis(tmp_path: Path) 
     outcome = outcome_of(tmp_path, "kind: concurrency, copies: [h2d, h2d], size: 1MiB", "simulated:test")
     assert read_results(outcome.folder).summary["copies"].tolist() == ["h2d h2d"]
     assert [result.case.axes for result in outcome.results] == [{}]
+
+
+def test_an_automatic_batch_stands_in_the_row_with_its_probe_and_its_copies(tmp_path: Path) -> None:
+    outcome = outcome_of(tmp_path, "kind: transfer, direction: h2d, size: 64KiB, batch: auto, gated: true", "simulated:test")
+    results = read_results(outcome.folder)
+    (row,) = results.summary.to_dict("records")
+    assert row["batch"] == "auto"
+    assert row["batch_n"] * row["median_event_ms"] == pytest.approx(1.1, rel=0.05)
+    probes = results.samples[results.samples["role"] == "probe"]
+    assert (probes["event_ms"] > 0).all()
+    assert len(probes) == 1
