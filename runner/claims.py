@@ -17,10 +17,11 @@ from runner.device.select import Opened, open_device
 from runner.errors import DmalabError, InputError
 from runner.execution.local import play_cases, with_all_cases
 from runner.expand import expand
+from runner.flow import run_info
 from runner.measure.result import CaseResult
 from runner.rows import Row, RunInfo, case_rows, sample_rows, summary_rows, verdict_rows
 from runner.run_folder import RunFolder, describe_device, describe_host, utc_now
-from runner.spec.load import LoadedExperiment, find_experiment, list_experiments, load_experiment
+from runner.spec.load import find_experiment, list_experiments, load_experiment
 from runner.tables import columns_frame, frame, write_csv
 from runner.verdicts import Verdict, judge
 
@@ -124,7 +125,7 @@ class _Session:
             cases = list(expand(loaded))
         except InputError as error:
             return ClaimResult(nothing, (_undecided(path.stem, f"the file is refused: {error}"),))
-        run = _run_info(run_id, loaded, facts)
+        run = run_info(run_id, loaded, facts)
         try:
             self._open_again()
             # As they come, not all at the end: what was measured before an interrupt counts.
@@ -147,13 +148,6 @@ class _Session:
 
 def _undecided(claim: str, reason: str) -> Verdict:
     return Verdict(claim, "undecided", None, None, None, "", " ".join(reason.split()))
-
-
-def _run_info(run_id: str, loaded: LoadedExperiment, facts: DeviceFacts) -> RunInfo:
-    experiment = loaded.experiment
-    return RunInfo(
-        run_id, experiment.name, facts.name, facts.kind, experiment.baseline, experiment.measure.clock, facts.link_gb_per_s
-    )
 
 
 def _start(out: Path, files: Iterable[Path], facts: DeviceFacts, note: str) -> RunFolder:

@@ -149,6 +149,13 @@ _CORRUPT: Final = Column(
     "Bytes that did not hold what they should; 0 where all was right, empty where nothing ran. Of a hazard's samples the most.",
 )
 OUTCOME: Final = (
+    Column(
+        "placement",
+        "text",
+        "",
+        "NUMA node of thread and memory: local (the GPU's), remote (another), any (as the system likes); empty where simulated.",
+    ),
+    Column("wait", "text", "", "How the host waited for the GPU: spin, yield or block; empty where simulated."),
     Column("memory_actual", "text", "", "What the driver said of each host buffer, as name=kind with blanks between them."),
     _CORRUPT,
 )

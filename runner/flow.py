@@ -15,6 +15,7 @@ from runner.device.select import open_device
 from runner.execution.local import play_cases, with_all_cases
 from runner.expand import Case, expand
 from runner.measure.across import judged
+from runner.measure.environment import device_flags, flagged, host_facts, state_of
 from runner.measure.result import CaseResult, Status
 from runner.measure.sentinel import Sentinel, describe_sentinel
 from runner.rows import RunInfo
@@ -63,23 +64,25 @@ def run_experiment(loaded: LoadedExperiment, *, device: str | None, out: Path, m
     and the exit code is 130. Raises InputError, DeviceUnavailable or EnvironmentProblem before anything is measured.
     """
     cases = list(expand(loaded, max_cases))
-    opened = open_device(device or loaded.experiment.device)
+    opened = open_device(device or loaded.experiment.device, loaded.experiment.measure.wait)
     with closing(opened.device):
         facts = opened.device.facts()
         folder = _start(out, loaded, facts, opened.note)
         results: list[CaseResult] = []
         sentinel = Sentinel()
-        interrupted = False
+        states, interrupted = [facts], False
         try:
             watcher.opened(loaded, facts, opened.note, len(cases))
             _sweep(opened.device, facts, cases, loaded.experiment.measure, results, watcher, sentinel)
+            if not opened.device.lost:
+                states.append(opened.device.facts())
         except KeyboardInterrupt:
             interrupted = True
         finally:
             rows = judged(
                 with_all_cases(cases, results, "the run stopped early"), sentinel.readings, loaded.experiment.measure.clock
             )
-            outcome = _finish(folder, loaded, facts, rows, sentinel, interrupted)
+            outcome = _finish(folder, loaded, states, flagged(rows, device_flags(*states)), sentinel, interrupted)
     watcher.finished(outcome)
     return outcome
 
@@ -99,7 +102,7 @@ def _start(out: Path, loaded: LoadedExperiment, facts: DeviceFacts, note: str) -
         overrides=list(loaded.overrides),
         device=describe_device(facts),
         note=note,
-        host=describe_host(),
+        host=describe_host() | host_facts(),
     )
     return folder
 
@@ -126,16 +129,14 @@ def _sweep(
 def _finish(
     folder: RunFolder,
     loaded: LoadedExperiment,
-    facts: DeviceFacts,
+    states: Sequence[DeviceFacts],
     results: Sequence[CaseResult],
     sentinel: Sentinel,
     interrupted: bool,
 ) -> RunOutcome:
-    """Write the tables, the verdicts and the final manifest."""
-    experiment = loaded.experiment
-    run = RunInfo(
-        folder.run_id, experiment.name, facts.name, facts.kind, experiment.baseline, experiment.measure.clock, facts.link_gb_per_s
-    )
+    """Write the tables, the verdicts and the final manifest; `states` are the device at the begin and, if that came, the end."""
+    experiment, facts = loaded.experiment, states[0]
+    run = run_info(folder.run_id, loaded, facts)
     verdicts = judge(experiment, results, run)
     write_tables(folder.path, run, results, verdicts, sentinel.readings)
     statuses = Counter(result.status for result in results)
@@ -145,10 +146,27 @@ def _finish(
         finished_utc=utc_now(),
         cases={"total": len(results), **dict(sorted(statuses.items()))},
         sentinel=describe_sentinel(sentinel.readings),
+        device_at_end=state_of(states[-1]) if len(states) > 1 else None,
         exit_code=code,
     )
     folder.point_latest()
     return RunOutcome(loaded, folder.path, folder.run_id, facts, tuple(results), tuple(verdicts), code)
+
+
+def run_info(run_id: str, loaded: LoadedExperiment, facts: DeviceFacts) -> RunInfo:
+    """Return what all rows of a run of an experiment on a device have in common."""
+    experiment, measure = loaded.experiment, loaded.experiment.measure
+    return RunInfo(
+        run_id,
+        experiment.name,
+        facts.name,
+        facts.kind,
+        experiment.baseline,
+        measure.clock,
+        facts.link_gb_per_s,
+        placement=measure.placement if facts.kind == "cuda" else "",
+        wait=str(facts.environment.get("wait") or ""),
+    )
 
 
 def _exit_code(statuses: Counter[Status], verdicts: Sequence[Verdict]) -> int:

@@ -28,7 +28,8 @@ class RunInfo:
     """What all rows of a run have in common.
 
     `baseline` is the scenario that speedups refer to, None where there is none. `clock` gives the rates; where it is None each
-    kind's own does. `link_gb_per_s` is the limit of the device's link in one direction, None where it is unknown.
+    kind's own does. `link_gb_per_s` is the limit of the device's link in one direction, None where it is unknown. `placement` and
+    `wait` are where the thread and its memory were kept and how it waited, empty on a simulated device.
     """
 
     run_id: str
@@ -38,6 +39,8 @@ class RunInfo:
     baseline: str | None = None
     clock: Clock | None = None
     link_gb_per_s: float | None = None
+    placement: str = ""
+    wait: str = ""
 
 
 def summary_rows(run: RunInfo, results: Sequence[CaseResult]) -> list[Row]:
@@ -47,6 +50,8 @@ def summary_rows(run: RunInfo, results: Sequence[CaseResult]) -> list[Row]:
     return [
         _lead(run, result)
         | {
+            "placement": run.placement,
+            "wait": run.wait,
             "memory_actual": result.memory_actual,
             "corrupt_bytes": result.corrupt_bytes if result.samples or result.corrupt_bytes else None,
         }

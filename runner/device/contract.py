@@ -77,7 +77,8 @@ class Trace:
     `not_recorded` says in a sentence why a play that was to be recorded has none. `buffer_facts[b]` is what the driver says of
     buffer b (`pageable`, `pinned`, `device`, …). `gate_timeout` tells that a gate opened by its limit. `cpu_ns[m]` is the
     processor time of the lane at mark m, and `memory_bytes[m]` what the system counts as (resident, locked) memory of the process
-    there (None: not asked for, or not told).
+    there (None: not asked for, or not told). `numa_nodes[b]` is the host's NUMA node on which most pages of buffer b lie (None:
+    on the device, or not told).
     """
 
     host_ns: tuple[int | None, ...]
@@ -88,6 +89,7 @@ class Trace:
     cpu_ns: tuple[int | None, ...] = ()
     memory_bytes: tuple[tuple[int, int] | None, ...] = ()
     not_recorded: str = ""
+    numa_nodes: tuple[int | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 
 from runner.device.contract import Device, DeviceFacts
 from runner.device.select import open_device
-from runner.errors import CaseError
+from runner.errors import CaseError, CaseUnsupported
 from runner.execution.groups import Grouping
 from runner.execution.isolated import address_of, play_apart
 from runner.execution.worker import Job
 from runner.expand import Case
 from runner.measure.case import measure_case, measure_together
 from runner.measure.companions import CompanionBook, Prepared
+from runner.measure.environment import placed_for
 from runner.measure.preflight import available_host_bytes, refusal_of
 from runner.measure.result import CaseResult
 from runner.measure.sentinel import Sentinel
@@ -29,10 +30,16 @@ def play_cases(
     Excluded cases and those that do not fit the machine are not tried. A case that may break a real device, or lowers a limit of
     its process, is played in a process of its own, and so is every case after one that broke the device all the same; a simulated
     device is opened anew. Where neither can be done, the rest is `not_run`: no number of a lost device is worth anything.
-    `sentinel` is read before the first case, between groups, and at the end; without one that is not done.
+    Where thread and memory cannot be placed as `measure` says, every case is `unsupported`. `sentinel` is read before the first
+    case, between groups, and at the end; without one that is not done.
     """
     host = available_host_bytes() if facts.host_bytes is None else facts.host_bytes
     with ExitStack() as opened:
+        try:
+            opened.enter_context(placed_for(facts, measure.placement))
+        except CaseUnsupported as error:
+            yield from (_excluded(case) if case.excluded else _refused(case, error) for case in cases)
+            return
         sweep = _Sweep(facts, cases, CompanionBook(device, host, measure), Grouping(cases, facts, host), sentinel, opened)
         done: set[int] = set()
         for place in range(len(cases)):
@@ -59,7 +66,7 @@ class _Sweep:
         """Yield place and result of the case whose turn it is, and of those that are measured beside it."""
         case = self.cases[place]
         if case.excluded:
-            yield place, CaseResult(case, "excluded", case.excluded)
+            yield place, _excluded(case)
             return
         self.read_sentinel()
         for ended, result in self._measured(place, done):
@@ -116,6 +123,10 @@ class _Sweep:
             return measure_case(self.book.device, self.facts, self.book.prepare(case), self.book.measure)
         except CaseError as error:
             return _refused(case, error)
+
+
+def _excluded(case: Case) -> CaseResult:
+    return CaseResult(case, "excluded", case.excluded)
 
 
 def _refused(case: Case, error: CaseError) -> CaseResult:

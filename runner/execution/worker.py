@@ -46,7 +46,7 @@ def work(job: Job, answer: BinaryIO) -> None:
     if limit is not None:
         lower_memlock(limit)
     try:
-        opened = open_device(job.device)
+        opened = open_device(job.device, job.measure.wait)
     except EnvironmentProblem as error:
         _send(CaseResult(job.case, "not_run", f"a process of its own could not open the device: {error}"), answer)
         return

@@ -19,6 +19,7 @@ from runner.device.contract import Device, DeviceFacts, Mismatch, Session, Trace
 from runner.errors import CaseError
 from runner.expand import Case
 from runner.measure.companions import Prepared, derive
+from runner.measure.environment import Paging, numa_flags, paging_flags, read_paging
 from runner.measure.flags import flags_of
 from runner.measure.result import CaseResult, Role, Sample, StopWord
 from runner.measure.sampling import is_warm, order_of, stop_of
@@ -73,6 +74,7 @@ class CaseRun:
     _samples: list[Sample] = field(default_factory=list)
     _times_ms: dict[Role, list[float]] = field(default_factory=lambda: {"warmup": [], "sample": []})
     _gate_timeout: bool = False
+    _paging: Paging = Paging(0, 0)
     _seconds: float = 0.0
 
     def attempt(self, step: Callable[[], None]) -> None:
@@ -95,6 +97,7 @@ class CaseRun:
         """Play until the case is warm; a device without noise needs none of it."""
         while not (self.device.deterministic or self.result or is_warm(self._times_ms["warmup"], self.measure)):
             self._play("warmup")
+        self._paging = read_paging()
 
     def sample(self, number: int, order: int) -> None:
         """Take the sample of a round, and end the case where that was its last."""
@@ -160,7 +163,7 @@ class CaseRun:
         result = CaseResult(
             self.prepared.case,
             "ok",
-            flags=flags,
+            flags=tuple(sorted({*flags, *self._machine_flags(self._trace)})),
             samples=tuple(self._samples),
             memory_actual=_memory_actual(self._plan, self._trace),
             corrupt_bytes=max(int(sample.figures.get("corrupt_bytes", 0)) for sample in self._samples),
@@ -168,6 +171,12 @@ class CaseRun:
             stopped_by=stopped_by,
         )
         self._end(result)
+
+    def _machine_flags(self, trace: Trace) -> tuple[str, ...]:
+        """Return what this machine did to the samples; a device without noise does not depend on it."""
+        if self.device.deterministic:
+            return ()
+        return (*paging_flags(self._paging, read_paging()), *numa_flags(self.facts, trace.numa_nodes))
 
     def _end(self, result: CaseResult) -> None:
         derived = derive(self.prepared, result.samples, self._clock)

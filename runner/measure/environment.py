@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from runner.device.contract import DeviceFacts
+from runner.measure.result import CaseResult
 from runner.placement import ROOT, Placement, Topology, allowed_cpus, format_list, placed, read_topology
 
 LOW_CLOCK_SHARE: Final = 0.6
@@ -33,7 +35,7 @@ STATE: Final = (
     "other_processes",
 )
 """Facts of a device that change while a run lasts, and so are read at its begin and at its end."""
-VARIABLES: Final = ("CUDA_", "NVIDIA_TF32_OVERRIDE", "GLIBC_TUNABLES", "LD_PRELOAD", "NVTX_INJECTION64_PATH", "PYCUDA_", "OMP_")
+VARIABLES: Final = ("CUDA_", "NVIDIA_", "GLIBC_TUNABLES", "LD_PRELOAD", "NVTX_INJECTION64_PATH", "PYCUDA_", "OMP_")
 """Beginnings of the names of variables that change what a run measures."""
 
 _HYPERVISORS: Final[Mapping[str, str]] = {
@@ -101,6 +103,14 @@ def device_flags(*states: DeviceFacts) -> tuple[str, ...]:
     """
     flags = {"low_clock" for facts in states if why_slow(facts)} | {"gpu_shared" for facts in states if _shared(facts)}
     return tuple(sorted(flags))
+
+
+def flagged(results: Iterable[CaseResult], flags: Collection[str]) -> list[CaseResult]:
+    """Return the results in their order, those with samples with these flags besides their own."""
+    return [
+        replace(result, flags=tuple(sorted({*result.flags, *flags}))) if flags and result.samples else result
+        for result in results
+    ]
 
 
 def why_slow(facts: DeviceFacts) -> str:

@@ -23,6 +23,10 @@ FLAGS = {
     "noisy": "the interval of the median is wider than 5 % of it",
     "drift": "the last third of samples differs by more than 5 % from the first, or the sentinel after from the one before",
     "not_converged": "the interval of the median was still wider than asked for when sampling came to its limit",
+    "low_clock": "under load the GPU's clock was below 60 % of its default, or was held down by heat, power or a fault",
+    "gpu_shared": "other processes used the GPU at the begin or the end of the run",
+    "numa_remote": "the thread may have run, or host buffers lay, on another NUMA node than the GPU's",
+    "paging": "while the case was measured the process was swapped out or read many pages from a disk",
     "time_not_growing": "a smaller size of the same scenario took longer, beyond the noise; the smaller one is implausible",
 }
 """Every flag that a row can carry, and what it says."""

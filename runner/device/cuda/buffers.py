@@ -10,6 +10,7 @@ from runner.device.cuda.pages import map_pages
 from runner.device.cuda.pool import HostPool
 from runner.errors import CaseFailed
 from runner.memory import DEVICE, kind_of
+from runner.placement import node_of_pages
 from runner.plan import Buffer
 from runner.units import format_size
 
@@ -26,6 +27,7 @@ class SessionMemory:
         self._pooled: set[int] = set()
         self._registered: set[int] = set()
         self.facts = [""] * len(buffers)
+        self.numa_nodes: list[int | None] = [None] * len(buffers)
 
     @property
     def held_bytes(self) -> int:
@@ -106,9 +108,11 @@ class SessionMemory:
             raise CaseFailed(f"buffer {buffer.name} should be {buffer.memory}, but the driver says that its memory is {said}")
 
     def ask_all(self) -> None:
-        """Ask again about every buffer that is allocated now."""
-        for index in range(len(self._buffers)):
+        """Ask again about every buffer that is allocated now, and where on the host its pages lie."""
+        for index, region in enumerate(self._regions):
             self.ask(index)
+            if region is not None and region.array is not None:
+                self.numa_nodes[index] = node_of_pages(region.address, region.size)
 
     def close(self) -> None:
         """Free everything that is still held; the caller has waited for all work. On a lost context nothing can be freed."""

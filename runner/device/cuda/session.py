@@ -96,6 +96,7 @@ class CudaSession:
             cpu_ns=tuple(of.state.cpu_ns),
             memory_bytes=tuple(of.state.memory_bytes),
             not_recorded=played.problem,
+            numa_nodes=tuple(self._memory.numa_nodes),
         )
 
     def verify(self) -> tuple[Mismatch, ...]:
