@@ -74,6 +74,11 @@ def opening_lines(loaded: LoadedExperiment, facts: DeviceFacts, note: str, total
     profile = facts.name.removeprefix("simulated:")
     simulated = [f"SIMULATED: every number below is computed from the profile {profile}, none is measured on a GPU."]
     plays = f"{_count(measure.warmup, 'warm-up')} and {_count(measure.samples, 'sample')}"
+    if measure.until is not None:
+        plays = (
+            f"{_count(measure.warmup, 'warm-up')}, then samples until the interval of the median is "
+            f"{measure.until.ci_percent:g} % wide, at most {measure.until.samples:,} or {measure.until.seconds:g} s"
+        )
     return [
         *(simulated if facts.kind == "simulated" else []),
         *([note] if note else []),

@@ -70,6 +70,18 @@ def test_a_simulated_run_says_so_first(loaded: LoadedExperiment) -> None:
     assert opening_lines(loaded, REAL, "", 1) == ["demo: Which is best?", "1 case on NVIDIA H200, each 1 warm-up and 2 samples"]
 
 
+def test_the_opening_says_when_sampling_ends(tmp_path: Path) -> None:
+    path = tmp_path / "demo.yaml"
+    path.write_text(
+        "name: demo\nquestion: Which is best?\nmeasure: {warmup: 2, until: {ci_percent: 0.5}}\nscenarios:\n"
+        "  copy: {kind: transfer, direction: h2d, size: 1MiB}\n"
+    )
+    told = opening_lines(load_experiment(path), REAL, "", 1)[-1]
+    assert told == (
+        "1 case on NVIDIA H200, each 2 warm-ups, then samples until the interval of the median is 0.5 % wide, at most 200 or 20 s"
+    )
+
+
 def test_speedup_is_one_sentence_about_the_best_case(loaded: LoadedExperiment) -> None:
     results = [ok(case(LOOP, "serialized"), 175.0), ring(120.0, MIB, 2), ring(100.0, 2 * MIB, 3)]
     sentence = closing(outcome(loaded, *results))[0]
