@@ -85,6 +85,17 @@ AXES: Final = (
 TIMES: Final = {
     "wall_ms": ("ms", "The host's time from before the first operation until the last result is there."),
     "event_ms": ("ms", "The device's time between CUDA events around all work of the sample that is timed."),
+    "engine_ms": (
+        "ms",
+        "The engines' own time by their records: of one copy, or of several from the first begin to the last end; of a batch "
+        "their busy time over their number. From recorded plays (role engine) unless measure.clock is engine.",
+    ),
+    "engine_busy_ms": ("ms", "Time in which an engine worked at all, of a batch over its copies; from the same plays."),
+    "engine_gap_us": ("us", "Mean time for which no engine worked between two stretches in which one did; from the same plays."),
+    "event_excess_us": (
+        "us",
+        "How much longer a pair of events said than the engines did, in the same recorded play; where both enclose the same.",
+    ),
     "call_us": ("us", "How long one call held the host, as a mean over the copy calls (or other calls asked for) of the sample."),
     "h2d_event_ms": ("ms", "Of copies in both directions at once: the device's time around those to the device."),
     "d2h_event_ms": ("ms", "Of copies in both directions at once: the device's time around those to the host."),
@@ -248,6 +259,45 @@ DERIVED: Final = (
     ),
 )
 
+_OVERLAP: Final = (
+    Column(
+        "overlap_h2d_d2h",
+        "number",
+        "",
+        "Share of the time in which copies or kernels ran at all in which copies in both directions did at once; median.",
+        "time of h2d and d2h at once / time of h2d, d2h or a kernel",
+    ),
+    Column(
+        "overlap_copy_kernel",
+        "number",
+        "",
+        "Share of the time in which copies or kernels ran at all in which a kernel ran beside a copy; median of the plays.",
+        "time of a kernel and a copy at once / time of h2d, d2h or a kernel",
+    ),
+)
+ENGINE: Final = (
+    *_OVERLAP,
+    Column(
+        "timeline_source",
+        "text",
+        "",
+        "What the overlap was read from. engine: the engines' records. events: CUDA events, which is coarser. none: neither.",
+    ),
+    Column(
+        "event_pair_us",
+        "number",
+        "us",
+        "Time between two events with nothing between them, measured once on the device; empty where simulated.",
+    ),
+    Column(
+        "event_constant_us",
+        "number",
+        "us",
+        "What a pair of events around a copy adds to it, measured once on the device by 4 KiB from pinned memory.",
+        "median of event time - engine time",
+    ),
+)
+
 _OF_CLOCK: Final = "Of the samples' times by the clock that gives the rate, in the order in which they were taken"
 _BLOCK: Final = Column(
     "block",
@@ -304,7 +354,8 @@ SAMPLE: Final = (
         "text",
         "",
         "sample: it counts. warmup: taken before, and left out of every statistic. twin, leg_…: what the case is held against. "
-        "sentinel: one fixed small copy between the cases, which shows whether the machine changed.",
+        "engine: recorded, after the samples. sentinel: one fixed small copy between the cases, which shows whether the machine "
+        "changed.",
     ),
     Column("sample", "integer", "", "Number of the play, from 0, within its role."),
     Column("round", "integer", "", "Number of the round in which cases that share buffers took turns, from 0; empty outside."),
@@ -343,12 +394,20 @@ VERDICT: Final = (
 
 def summary_columns() -> tuple[Column, ...]:
     """Return the columns of summary.csv in order; the same for every run, so that tables can be put under each other."""
-    return (*LEAD, *AXES, *own_columns(), *OUTCOME, *SAMPLING, *_statistics(), *RATES, *DERIVED)
+    return (*LEAD, *AXES, *own_columns(), *OUTCOME, *SAMPLING, *_statistics(), *RATES, *DERIVED, *ENGINE)
 
 
 def sample_columns() -> tuple[Column, ...]:
     """Return the columns of samples.csv in order."""
-    return (*LEAD, *AXES, *own_columns(), *SAMPLE, _CORRUPT, *(Column(name, "number", *row) for name, row in TIMES.items()))
+    return (
+        *LEAD,
+        *AXES,
+        *own_columns(),
+        *SAMPLE,
+        _CORRUPT,
+        *_OVERLAP,
+        *(Column(name, "number", *row) for name, row in TIMES.items()),
+    )
 
 
 def case_columns() -> tuple[Column, ...]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from runner.columns import TIMES
 from runner.expand import Case
+from runner.measure.engine import figures_of
 from runner.measure.result import CaseResult
 from runner.scenarios.base import Cell, Clock
 from runner.stats import Spread, drift, interval_percent, median, outliers, spread
@@ -53,6 +54,7 @@ def summary_rows(run: RunInfo, results: Sequence[CaseResult]) -> list[Row]:
             "placement": run.placement,
             "wait": run.wait,
             "memory_actual": result.memory_actual,
+            "timeline_source": result.timeline_source if result.samples else None,
             "corrupt_bytes": result.corrupt_bytes if result.samples or result.corrupt_bytes else None,
         }
         | _sampling(result, run.clock or result.case.model.CLOCK)
@@ -139,11 +141,7 @@ def _of_case(case: Case) -> dict[str, Cell]:
 
 
 def _spreads(result: CaseResult) -> dict[str, Spread]:
-    taken = [sample.figures for sample in result.samples if sample.role == "sample"]
-    return {
-        name: spread([figures[name] for figures in taken if name in figures], deterministic=result.deterministic)
-        for name in TIMES
-    }
+    return {name: spread(figures_of(result.samples, name), deterministic=result.deterministic) for name in TIMES}
 
 
 def _sampling(result: CaseResult, clock: Clock) -> dict[str, Cell]:

@@ -16,9 +16,10 @@ from itertools import count
 from time import monotonic
 
 from runner.device.contract import Device, DeviceFacts, Mismatch, Session, Trace
-from runner.errors import CaseError
+from runner.errors import CaseError, CaseUnsupported
 from runner.expand import Case
 from runner.measure.companions import Prepared, derive
+from runner.measure.engine import engine_disagrees, engine_plays, recorded_figures, records_every_play, summarized
 from runner.measure.environment import Paging, numa_flags, paging_flags, read_paging
 from runner.measure.flags import flags_of
 from runner.measure.result import CaseResult, Role, Sample, StopWord
@@ -27,6 +28,7 @@ from runner.plan import Plan
 from runner.plan_check import check_plan
 from runner.scenarios.base import Clock
 from runner.spec.experiment import Measure
+from runner.timeline import Source
 
 
 def measure_case(device: Device, facts: DeviceFacts, prepared: Prepared, measure: Measure) -> CaseResult:
@@ -72,7 +74,9 @@ class CaseRun:
     _session: Session | None = None
     _trace: Trace | None = None
     _samples: list[Sample] = field(default_factory=list)
-    _times_ms: dict[Role, list[float]] = field(default_factory=lambda: {"warmup": [], "sample": []})
+    _times_ms: dict[Role, list[float]] = field(default_factory=lambda: {"warmup": [], "sample": [], "engine": []})
+    _source: Source = "none"
+    _not_recorded: str = ""
     _gate_timeout: bool = False
     _paging: Paging = Paging(0, 0)
     _seconds: float = 0.0
@@ -89,6 +93,8 @@ class CaseRun:
 
     def open(self) -> None:
         """Write and check the Plan, and open it on the device."""
+        if self._clock == "engine" and self.device.recording:
+            raise CaseUnsupported(f"measure.clock is engine, but no play can be recorded: {self.device.recording}")
         self._plan = self.prepared.case.model.plan()
         check_plan(self._plan)
         self._session = self.device.open(self._plan)
@@ -110,6 +116,8 @@ class CaseRun:
         if self.result is None:
             stopped = stop_of(self._times_ms["sample"], self._seconds, self.measure)
             if stopped is not None:
+                self._record()
+            if stopped is not None and self.result is None:
                 self._finish(stopped)
 
     def close(self) -> None:
@@ -118,12 +126,19 @@ class CaseRun:
         if session is not None:
             session.close()
 
+    def _record(self) -> None:
+        """Play some more for what the engines say, after all that is quoted."""
+        for _ in range(self._plays_to_record):
+            if self.result is None:
+                self._play("engine")
+
     def _play(self, role: Role, number: int | None = None, order: int | None = None) -> None:
         """Play once with data of its own, verify them, and keep the figures; wrong bytes end the case."""
         assert self._session is not None, "the case is open"
         assert self._plan is not None, "what is open has a Plan"
         model, play = self.prepared.case.model, len(self._samples)
-        self._trace = trace = self._session.play(play)
+        record = role == "engine" or records_every_play(self.device, self._clock)
+        self._trace = trace = self._session.play(play, record=True) if record else self._session.play(play)
         self._gate_timeout |= trace.gate_timeout
         wrong = self._session.verify()
         if wrong and not model.TOLERATES:
@@ -132,6 +147,10 @@ class CaseRun:
         figures = model.figures(self._plan, trace)
         if model.TOLERATES:
             figures["corrupt_bytes"] = float(sum(mismatch.wrong_bytes for mismatch in wrong))
+        self._not_recorded = self._not_recorded or trace.not_recorded
+        if record or trace.activities or not self._plays_to_record:
+            self._source, recorded = recorded_figures(model, self._plan, trace, figures)
+            figures |= recorded
         times = self._times_ms[role]
         self._samples.append(Sample(role, len(times), figures, number, order))
         times.append(figures.get(f"{self._clock}_ms", math.nan))
@@ -159,6 +178,7 @@ class CaseRun:
             deterministic=self.device.deterministic,
             derived=derive(self.prepared, self._samples, self._clock),
             stopped_by=stopped_by,
+            engine_disagrees=engine_disagrees(self.prepared.case.model, self._samples, self.prepared.event_constant),
         )
         result = CaseResult(
             self.prepared.case,
@@ -169,6 +189,8 @@ class CaseRun:
             corrupt_bytes=max(int(sample.figures.get("corrupt_bytes", 0)) for sample in self._samples),
             deterministic=self.device.deterministic,
             stopped_by=stopped_by,
+            timeline_source=self._source,
+            not_recorded=self._not_recorded,
         )
         self._end(result)
 
@@ -179,8 +201,14 @@ class CaseRun:
         return (*paging_flags(self._paging, read_paging()), *numa_flags(self.facts, trace.numa_nodes))
 
     def _end(self, result: CaseResult) -> None:
-        derived = derive(self.prepared, result.samples, self._clock)
+        derived = derive(self.prepared, result.samples, self._clock) | summarized(result.samples)
+        if result.samples and self.prepared.event_constant is not None:
+            derived |= self.prepared.event_constant.figures()
         self.result = replace(result, companions=self.prepared.samples, derived=derived)
+
+    @property
+    def _plays_to_record(self) -> int:
+        return 0 if self.prepared.event_constant is None else engine_plays(self.device, self._clock)
 
     @property
     def _clock(self) -> Clock:

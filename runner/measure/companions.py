@@ -10,6 +10,7 @@ from typing import Final
 from runner.device.contract import Device
 from runner.errors import CaseError
 from runner.expand import Case
+from runner.measure.engine import EventConstant, measure_event_constant
 from runner.measure.result import Sample
 from runner.plan_check import check_plan
 from runner.scenarios.base import Known, Scenario
@@ -22,11 +23,15 @@ MOST_SAMPLES: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A case ready to be measured: its model with every number resolved, what is known, and the samples taken on the way."""
+    """A case ready to be measured: its model with every number resolved, what is known, and the samples taken on the way.
+
+    `event_constant` is what a pair of events adds on the device; a case without it is not recorded.
+    """
 
     case: Case
     known: Known
     samples: tuple[Sample, ...]
+    event_constant: EventConstant | None = None
 
 
 @dataclass(slots=True)
@@ -37,6 +42,7 @@ class CompanionBook:
     host_bytes: int
     measure: Measure
     _medians: dict[str, float | None] = field(default_factory=dict)
+    _event_constants: list[EventConstant | None] = field(default_factory=list)
 
     def prepare(self, case: Case) -> Prepared:
         """Measure the companions of a case that are not known yet, and resolve it by them.
@@ -49,7 +55,9 @@ class CompanionBook:
         if model is not case.model:
             known, more = self._known(model.companions())
             samples += more
-        return Prepared(replace(case, model=model), known, tuple(samples))
+        if not self._event_constants:
+            self._event_constants.append(measure_event_constant(self.device))
+        return Prepared(replace(case, model=model), known, tuple(samples), self._event_constants[0])
 
     def _known(self, companions: Mapping[str, Scenario]) -> tuple[Known, list[Sample]]:
         times: dict[str, float] = {}

@@ -28,10 +28,12 @@ def flags_of(
     deterministic: bool,
     derived: Mapping[str, float],
     stopped_by: StopWord,
+    engine_disagrees: bool = False,
 ) -> tuple[str, ...]:
     """Return the flags of a case (`runner.measure.result.FLAGS` says what each means), in alphabetical order.
 
-    `clock` is the one whose time gives the rate, `derived` what follows from the case's companions.
+    `clock` is the one whose time gives the rate, `derived` what follows from the case's companions;
+    `engine_disagrees` is told by recorded plays.
     """
     times = {
         name: [sample.figures[name] for sample in samples if sample.role == "sample" and name in sample.figures]
@@ -43,7 +45,7 @@ def flags_of(
     doubts = {
         "gate_timeout": gate_timeout,
         "implausible": _above_link(model, middle.get(timed), facts) or _below_bound(middle.get(timed), derived),
-        "clock_disagree": _clocks_disagree(middle),
+        "clock_disagree": engine_disagrees or _clocks_disagree(middle),
         "async_ineffective": _holds_the_host(model, middle),
         "noisy": (interval_percent(taken) or 0) > NOISY_PERCENT,
         "drift": abs(drift(taken) or 0) > DRIFT_SHARE,

@@ -7,17 +7,20 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from runner.expand import Case
+from runner.timeline import Source
 
 Status = Literal["ok", "excluded", "skipped", "unsupported", "failed", "timeout", "corrupt", "not_run"]
 Role = str
-"""What a play was for: `sample`, `warmup`, `sentinel`, or the name of a companion (`twin`, `leg_h2d`, …)."""
+"""What a play was for: `sample`, `warmup`, `sentinel`, `engine` (recorded, after the samples), or the name of a companion
+(`twin`, `leg_h2d`, …)."""
 StopWord = Literal["samples", "interval", "cap_samples", "cap_seconds", "deterministic"]
 """Why a case got no more samples: it had as many as asked for, its interval was narrow enough, it came to the limit of samples or
 of seconds, or its device plays the same every time."""
 
 FLAGS = {
     "implausible": "a rate above the limit of the link, a time below what its legs allow, or longer than that of a larger size",
-    "clock_disagree": "host and device clocks differ by more than 10 % over a transfer of more than 1 ms",
+    "clock_disagree": "host and device clocks differ by more than 10 % over a transfer of more than 1 ms, or events and engines "
+    "by more than 10 us and 2 % beside what a pair of events adds",
     "async_ineffective": "a call named async held the host for most of the transfer",
     "gate_timeout": "a gate opened by its time limit instead of by the host",
     "noisy": "the interval of the median is wider than 5 % of it",
@@ -57,6 +60,7 @@ class CaseResult:
     from those that other cases share. `deterministic` tells that every sample is the same by construction, so that no interval
     may be made of them. `stopped_by` tells why there are no more samples, None where there are none, and `block` which reading of
     the sentinel was the last before them, from 0; None where there is no sentinel.
+    `timeline_source` tells what the overlap was read from, `not_recorded` why plays that were to be recorded were not.
     """
 
     case: Case
@@ -71,3 +75,5 @@ class CaseResult:
     derived: Mapping[str, float] = field(default_factory=dict)
     stopped_by: StopWord | None = None
     block: int | None = None
+    timeline_source: Source = "none"
+    not_recorded: str = ""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Self
 
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from runner.device.simulated.profile import profile_names
 from runner.placement import Placement, Wait
-from runner.scenarios.base import StrictModel, field_error
+from runner.scenarios.base import Clock, StrictModel, field_error
 from runner.spec.clauses import Expectation
 from runner.spec.places import nearest
 
@@ -75,8 +75,10 @@ class Measure(StrictModel):
     )
     samples: int = Field(10, ge=1, le=MOST_SAMPLES, description="Samples of each case.")
     until: Until | None = Field(None, description="Instead of samples: sample until the median is known well enough.")
-    clock: Literal["wall", "event"] | None = Field(
-        None, description="The clock whose time gives the rates: the host's, or CUDA events; by kind where omitted."
+    clock: Clock | None = Field(
+        None,
+        description="The clock whose time gives the rates: the host's, CUDA events, or the engines' own, for which every sample "
+        "is recorded; by kind where omitted.",
     )
 
     placement: Placement = Field(
