@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import sys
+from contextlib import closing
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from runner.device.select import open_device
 from runner.flow import run_experiment
 from runner.scenarios import SCENARIOS
 from runner.spec.load import load_experiment
@@ -63,3 +66,25 @@ def test_the_table_says_what_is_within_its_goal_and_what_could_not_be_compared(p
     ]
     assert (kept.met, broken.met) == (False, False)
     assert [pair["met"] for pair in kept.as_json()["pairs"]] == [True, False]
+
+
+def test_gated_batches_agree_with_the_engine_of_a_simulated_device_where_single_copies_do_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    peak = importlib.import_module("peak")
+    monkeypatch.setattr(peak, "SIZES", (1 << 20, 32 << 20))
+    with closing(open_device("simulated:h200").device) as device:
+        batches, singles = peak.batches_against_engine(device), peak.singles_against_engine(device)
+        empty = peak.empty_pair(device)
+    assert batches.met
+    assert [pair.ratio < 1.004 for pair in batches.pairs] == [True] * 4
+    assert [(pair.name, pair.ratio > 1.2) for pair in singles.pairs] == [
+        ("h2d 1MiB", True),
+        ("h2d 32MiB", False),
+        ("d2h 1MiB", True),
+        ("d2h 32MiB", False),
+    ]
+    assert singles.met
+    assert "events add 5.50 us" in singles.pairs[0].note
+    assert empty.pairs[0].left_ms[0] >= 0

@@ -246,6 +246,8 @@ def test_every_play_is_verified_warm_ups_too() -> None:
             return getattr(self._device, name)
 
         def open(self, plan: Plan) -> Any:
+            if plan != MODELS["upload"].plan():
+                return self._device.open(plan)
             right, wrong = self._device.open(plan), self._device.open(skipped_copy(plan))
             return Turns(self, right, wrong)
 

@@ -106,7 +106,7 @@ def test_an_automatic_batch_stands_in_the_row_with_its_probe_and_its_copies(tmp_
     results = read_results(outcome.folder)
     (row,) = results.summary.to_dict("records")
     assert row["batch"] == "auto"
-    assert row["batch_n"] * row["median_event_ms"] == pytest.approx(1.1, rel=0.05)
+    assert row["batch_n"] * row["median_event_ms"] == pytest.approx(2.2, rel=0.05)
     probes = results.samples[results.samples["role"] == "probe"]
     assert (probes["event_ms"] > 0).all()
     assert len(probes) == 1

@@ -147,21 +147,21 @@ def test_times_of_a_batch_are_those_of_one_copy() -> None:
     }
 
 
-def test_an_automatic_batch_is_as_many_copies_as_take_a_millisecond_by_its_probe() -> None:
+def test_an_automatic_batch_is_as_many_copies_as_take_two_milliseconds_by_its_probe() -> None:
     model = transfer(size=1 << 20, batch="auto", gated=True)
     (probe,) = model.companions().values()
     assert isinstance(probe, Transfer)
     assert (probe.batch, probe.gated, probe.size) == (32, True, 1 << 20)
     found = model.resolved(Known(1 << 30, {"probe": 0.025}))
     assert isinstance(found, Transfer)
-    assert (found.batch_n(), found.companions(), found.resolved(Known(0))) == (44, {}, found)
-    assert (found.columns()["batch"], found.columns()["batch_n"]) == ("auto", 44)
-    assert sum("<-" in line for line in lane_text(found.plan())) == 44
+    assert (found.batch_n(), found.companions(), found.resolved(Known(0))) == (88, {}, found)
+    assert (found.columns()["batch"], found.columns()["batch_n"]) == ("auto", 88)
+    assert sum("<-" in line for line in lane_text(found.plan())) == 88
     assert model.columns()["batch_n"] is None
     assert model.demand() == found.demand()
 
 
-@pytest.mark.parametrize(("size", "probe_ms", "copies"), [(1 << 28, 5.0, 1), (4096, 1e-4, 506), (1 << 28, 0.55, 2)])
+@pytest.mark.parametrize(("size", "probe_ms", "copies"), [(1 << 28, 5.0, 1), (4096, 1e-4, 506), (1 << 28, 0.55, 4)])
 def test_an_automatic_batch_is_at_least_one_copy_and_no_more_than_fit_behind_a_gate(
     size: int, probe_ms: float, copies: int
 ) -> None:
