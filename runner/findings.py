@@ -30,6 +30,7 @@ Word = Literal["confirmed", "refuted", "undecided"]
 
 NOT_TRIED: Final[tuple[Status, ...]] = ("excluded", "skipped", "unsupported", "not_run")
 """Statuses of cases of which nothing can be said, not even how they ended."""
+_COUNT: Final = "corrupt_bytes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +63,17 @@ class Measured:
             texts.append(f"{name} {shown}")
         return f"{case.scenario} ({', '.join(texts)})" if texts else case.scenario
 
-    def trouble(self) -> str:
-        """Say why the case has no number, empty where it has."""
-        case, status = self.result.case, self.result.status
-        return "" if status == "ok" else f"case {case.case_id} of {case.scenario} is {status}: {self.result.reason}"
+    def trouble(self, metric: str = "") -> str:
+        """Say why the case has no number of this name, empty where it has.
+
+        How many bytes were wrong is known of a corrupt case, too, and of no case that an error ended before they were counted.
+        """
+        case, status, reason = self.result.case, self.result.status, self.result.reason
+        named = f"case {case.case_id} of {case.scenario}"
+        if metric == _COUNT and status in ("ok", "corrupt"):
+            uncounted = status == "ok" and bool(reason)
+            return f"{named} ended before its bytes were counted: {reason}" if uncounted else ""
+        return "" if status == "ok" else f"{named} is {status}: {reason}"
 
 
 def quotient(above: Figure, below: Figure) -> Figure | None:
@@ -119,14 +127,21 @@ def threshold_finding(clause: ThresholdClause, points: Sequence[trends.Point], t
 
 
 def text_finding(measured: Measured, clause: TextClause) -> Finding:
-    """Judge a text cell; how a case ended can be told of every case that was tried, the rest only of one that went well."""
+    """Judge a text cell; how a case ended can be told of every case that was tried, the rest only of one that went well.
+
+    A case that went wrong for another reason than the one claimed tells nothing of that one: it may not have come so far.
+    """
     status = measured.result.status
     if status in NOT_TRIED or (clause.cell == "memory_actual" and status != "ok"):
         return Finding("undecided", measured.trouble())
     cell = str(measured.row.get(clause.cell) or "")
     told = f"{clause.cell} of {measured.label()} is {cell or 'empty'}"
     more = f": {measured.result.reason}" if clause.cell == "status" and measured.result.reason else ""
-    return Finding("confirmed" if clause.says in cell else "refuted", told + more)
+    if clause.says in cell:
+        return Finding("confirmed", told + more)
+    if clause.cell == "reason" and status != "ok":
+        return Finding("undecided", measured.trouble())
+    return Finding("refuted", told + more)
 
 
 def limit_of(clause: Clause) -> str:

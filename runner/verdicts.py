@@ -168,7 +168,7 @@ class _Judging:
 
     def _pair(self, one: Measured, other: Measured, metric: str, other_metric: str, bounds: Bounds) -> Finding:
         """Judge the ratio of two figures, of two cases or of one."""
-        if trouble := one.trouble() or other.trouble():
+        if trouble := one.trouble(metric) or other.trouble(other_metric):
             return Finding("undecided", trouble)
         above, below = self._figure(one, metric), self._figure(other, other_metric)
         if above is None or below is None:
@@ -185,7 +185,7 @@ class _Judging:
         return within(bounds, figure, told, one.result.deterministic)
 
     def _value(self, measured: Measured, clause: ValueClause) -> Finding:
-        if trouble := measured.trouble():
+        if trouble := measured.trouble(clause.metric):
             return Finding("undecided", trouble)
         figure = self._figure(measured, clause.metric)
         if figure is None:
@@ -206,7 +206,7 @@ class _Judging:
         points: list[trends.Point] = []
         for each in sorted(group, key=lambda each: float(value_at(each.result.case.model, clause.over))):
             figure = self._figure(each, clause.metric)
-            if trouble := each.trouble():
+            if trouble := each.trouble(clause.metric):
                 return Finding("undecided", trouble)
             if figure is None:
                 return Finding("undecided", f"{clause.metric} of {each.label()} was not measured")

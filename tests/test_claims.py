@@ -20,6 +20,7 @@ from runner.errors import DeviceUnavailable, PlanError, SpecError
 from runner.expand import Case
 from runner.measure.result import CaseResult
 from runner.results import read_results
+from runner.spec.clauses import TextClause
 from runner.spec.load import load_experiment
 
 ROOT = Path(__file__).parents[1]
@@ -84,6 +85,12 @@ def test_every_claim_quotes_its_sentence(path: Path) -> None:
     assert experiment.expect
     assert all(clause.source or path.stem in SOURCELESS for clause in experiment.expect)
     assert experiment.question.endswith("?")
+
+
+@pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
+def test_no_claim_takes_any_failure_for_the_one_that_it_means(path: Path) -> None:
+    texts = [clause for clause in load_experiment(path).experiment.expect if isinstance(clause, TextClause)]
+    assert all(clause.cell != "status" or clause.says == "ok" for clause in texts)
 
 
 def test_the_page_of_statements_names_every_file_and_no_other() -> None:

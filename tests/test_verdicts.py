@@ -40,6 +40,7 @@ def judged(
     clause: str,
     figures: Mapping[str, Sequence[Sequence[float]]] | None = None,
     statuses: Mapping[int, Status] | None = None,
+    reason: str = "",
     **more: object,
 ) -> Verdict:
     """Judge one clause; `figures` are the samples of a figure for each of the 14 cases, in the order of the grid."""
@@ -55,7 +56,7 @@ def judged(
             for index in range(count)
         )
         status = (statuses or {}).get(place, "ok")
-        results.append(CaseResult(case, status, "" if status == "ok" else "it broke", samples=samples, **more))  # type: ignore[arg-type]
+        results.append(CaseResult(case, status, reason if status == "ok" else "it broke", samples=samples, **more))  # type: ignore[arg-type]
     (verdict,) = judge(loaded.experiment, results, RunInfo("r_x", "judged", "test", "cuda"))
     return verdict
 
@@ -236,6 +237,28 @@ def test_a_text_is_judged_of_every_case_that_was_tried(tmp_path: Path) -> None:
     assert judged(tmp_path, failing, statuses={6: "failed"}).verdict == "confirmed"
     assert judged(tmp_path, failing).verdict == "refuted"
     assert judged(tmp_path, failing, statuses={6: "skipped"}).verdict == "undecided"
+
+
+def test_a_case_that_failed_for_another_reason_says_nothing_of_the_one_claimed(tmp_path: Path) -> None:
+    refused = "of: {scenario: copy, buffer: pinned, size: 1MiB}, cell: reason, says: "
+    assert judged(tmp_path, refused + "broke", statuses={6: "failed"}).verdict == "confirmed"
+    assert judged(tmp_path, refused + "was refused").verdict == "refuted"
+    for status in ("failed", "timeout"):
+        other = judged(tmp_path, refused + "was refused", statuses={6: status})  # type: ignore[dict-item]
+        assert (other.verdict, other.reason.endswith(f"of copy is {status}: it broke")) == ("undecided", True)
+
+
+def test_wrong_bytes_are_counted_of_a_corrupt_case_and_of_none_that_an_error_ended(tmp_path: Path) -> None:
+    spoiled = "of: {scenario: copy, buffer: pinned, size: 1MiB}, metric: corrupt_bytes, value: {at_most: 0}"
+    corrupt = judged(tmp_path, spoiled, statuses={6: "corrupt"}, corrupt_bytes=12)
+    assert (corrupt.verdict, corrupt.figure) == ("refuted", 12)
+    time = "of: {scenario: copy, buffer: pinned, size: 1MiB}, metric: event_ms, value: {at_most: 99}"
+    assert judged(tmp_path, time, statuses={6: "corrupt"}, corrupt_bytes=12).verdict == "undecided"
+    faulted = {"faulted": [[1.0]] * 14}
+    assert judged(tmp_path, spoiled, faulted).verdict == "confirmed"
+    ended = judged(tmp_path, spoiled, faulted, reason="an illegal memory access")
+    assert ended.verdict == "undecided"
+    assert ended.reason.endswith("ended before its bytes were counted: an illegal memory access")
 
 
 REFUSED = [
