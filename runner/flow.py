@@ -15,6 +15,7 @@ from runner.device.select import open_device
 from runner.execution.local import play_cases, with_all_cases
 from runner.expand import Case, expand
 from runner.measure.across import judged
+from runner.measure.engine import describe_engines
 from runner.measure.environment import device_flags, flagged, host_facts, state_of
 from runner.measure.result import CaseResult, Status
 from runner.measure.sentinel import Sentinel, describe_sentinel
@@ -67,7 +68,7 @@ def run_experiment(loaded: LoadedExperiment, *, device: str | None, out: Path, m
     opened = open_device(device or loaded.experiment.device, loaded.experiment.measure.wait)
     with closing(opened.device):
         facts = opened.device.facts()
-        folder = _start(out, loaded, facts, opened.note)
+        folder = _start(out, loaded, facts, opened.note, opened.device.recording)
         results: list[CaseResult] = []
         sentinel = Sentinel()
         states, interrupted = [facts], False
@@ -87,8 +88,8 @@ def run_experiment(loaded: LoadedExperiment, *, device: str | None, out: Path, m
     return outcome
 
 
-def _start(out: Path, loaded: LoadedExperiment, facts: DeviceFacts, note: str) -> RunFolder:
-    """Make the run's folder and write what is known before the first case."""
+def _start(out: Path, loaded: LoadedExperiment, facts: DeviceFacts, note: str, not_recording: str) -> RunFolder:
+    """Make the run's folder and write what is known before the first case; `not_recording` is why no play can be recorded."""
     experiment = loaded.experiment
     folder = RunFolder.create(out, experiment.name, loaded.spec_sha256)
     folder.write_bytes("experiment.yaml", loaded.original)
@@ -103,6 +104,7 @@ def _start(out: Path, loaded: LoadedExperiment, facts: DeviceFacts, note: str) -
         device=describe_device(facts),
         note=note,
         host=describe_host() | host_facts(),
+        recording=not_recording or "plays can be recorded",
     )
     return folder
 
@@ -146,6 +148,7 @@ def _finish(
         finished_utc=utc_now(),
         cases={"total": len(results), **dict(sorted(statuses.items()))},
         sentinel=describe_sentinel(sentinel.readings),
+        engines=describe_engines(results),
         device_at_end=state_of(states[-1]) if len(states) > 1 else None,
         exit_code=code,
     )

@@ -6,15 +6,16 @@ for the engines' clock, or the device plays the same whether it is recorded or n
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 from runner.device.contract import Device, Trace
 from runner.errors import CaseError
-from runner.measure.result import Sample
+from runner.measure.result import CaseResult, Sample
 from runner.memory import kind_of
 from runner.plan import Copy, HostWait, Plan
 from runner.plan_check import check_plan
@@ -60,6 +61,19 @@ def records_every_play(device: Device, clock: Clock) -> bool:
 def engine_plays(device: Device, clock: Clock) -> int:
     """Return how many recorded plays follow the samples of a case."""
     return 0 if device.deterministic or device.recording or records_every_play(device, clock) else ENGINE_PLAYS
+
+
+def describe_engines(results: Sequence[CaseResult]) -> dict[str, Any]:
+    """Return what the manifest says of recorded plays: how many a case, how events are held against them, and what went wrong.
+
+    `not_recorded` counts the cases of each reason for which a play that was to be recorded was not.
+    """
+    return {
+        "plays": ENGINE_PLAYS,
+        "disagree_us": DISAGREE_US,
+        "disagree_share": DISAGREE_SHARE,
+        "not_recorded": dict(Counter(result.not_recorded for result in results if result.not_recorded)),
+    }
 
 
 def engine_figures(model: Scenario, plan: Plan, timeline: Timeline, event_ms: float | None) -> dict[str, float]:
