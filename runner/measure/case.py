@@ -78,7 +78,7 @@ class CaseRun:
     _source: Source = "none"
     _not_recorded: str = ""
     _gate_timeout: bool = False
-    _paging: Paging = Paging(0, 0)
+    _paging: Paging = field(default_factory=read_paging)
     _seconds: float = 0.0
 
     def attempt(self, step: Callable[[], None]) -> None:

@@ -70,8 +70,8 @@ class Measure(StrictModel):
         3,
         ge=0,
         le=MOST_SAMPLES,
-        description="Least plays before the first sample; more follow until two in a row agree within 5 %, at most 3 * warmup + 5 "
-        "in all. 0 means none at all. Their times are kept, not counted.",
+        description="Least plays before the first sample; more follow until two in a row agree within 5 %, at most "
+        "3 * warmup + 5 in all. 0 means none at all. Their times are kept, not counted.",
     )
     samples: int = Field(10, ge=1, le=MOST_SAMPLES, description="Samples of each case.")
     until: Until | None = Field(None, description="Instead of samples: sample until the median is known well enough.")

@@ -43,7 +43,11 @@ def test_the_last_of_several_overrides_wins_and_an_equals_sign_may_stand_in_the_
             "mesure.samples=3",
             "mesure: unknown key mesure; allowed: name, question, device, measure, baseline, scenarios, expect;",
         ),
-        ("measure.sampels=3", "measure.sampels: unknown key sampels; allowed: warmup, samples, until, clock; did you mean samples?"),
+        (
+            "measure.sampels=3",
+            "measure.sampels: unknown key sampels; "
+            "allowed: warmup, samples, until, clock, placement, wait; did you mean samples?",
+        ),
         ("scenarios.copy.sise=1MiB", "scenarios.copy.sise: unknown key sise; allowed: kind, buffer, direction, size, chunk,"),
         ("measure.samples=1e3", "measure.samples: a whole number is expected, got 1e3; write 1000"),
         ("measure.samples=", "measure.samples: a whole number is expected, got nothing"),
