@@ -215,11 +215,16 @@ def _device(facts: DeviceFacts) -> Iterator[Check]:
     else:
         yield Check("link", "ok", f"{link}, {facts.link_gb_per_s:.1f} GB/s in one direction at most")
     slow = why_slow(facts)
-    clock = f"{told.get('sm_clock_mhz')} MHz, memory {told.get('memory_clock_mhz')} MHz"
+    clock = f"{told['sm_clock_mhz']} MHz, memory {told.get('memory_clock_mhz')} MHz" if told.get("sm_clock_mhz") else "not told"
     yield Check("clocks", "warn" if slow else "ok", slow or clock, "see nvidia-smi -q -d CLOCK,PERFORMANCE" if slow else "")
     others = told.get("other_processes")
     if isinstance(others, int) and others > 0:
-        yield Check("other processes", "warn", f"{counted(others, 'other process')} on the GPU", "end what nvidia-smi lists")
+        yield Check(
+            "other processes",
+            "warn",
+            f"{others} other process{'' if others == 1 else 'es'} on the GPU",
+            "end what nvidia-smi lists",
+        )
     else:
         yield Check("other processes", "ok", "none" if others == 0 else "not told")
     if told.get("mig"):
