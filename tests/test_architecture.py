@@ -21,6 +21,7 @@ BOTTOM = (
     "runner.memory",
     "runner.plan",
     "runner.pattern",
+    "runner.placement",
     "runner.plan_check",
     "runner.plan_clocks",
     "runner.plan_holdings",
