@@ -16,12 +16,12 @@ from runner.device.contract import DeviceFacts
 from runner.device.select import Opened, open_device
 from runner.errors import DmalabError, InputError
 from runner.execution.local import play_cases, with_all_cases
-from runner.expand import expand
+from runner.expand import Case, expand
 from runner.flow import run_info
 from runner.measure.result import CaseResult
 from runner.rows import Row, RunInfo, case_rows, sample_rows, summary_rows, verdict_rows
 from runner.run_folder import RunFolder, describe_device, describe_host, utc_now
-from runner.spec.load import find_experiment, list_experiments, load_experiment
+from runner.spec.load import LoadedExperiment, find_experiment, list_experiments, load_experiment
 from runner.tables import columns_frame, frame, write_csv
 from runner.verdicts import Verdict, judge
 
@@ -82,26 +82,36 @@ def claim_files(names: Sequence[str]) -> list[Path]:
 def run_claims(files: Sequence[Path], *, device: str | None, out: Path, watcher: ClaimsWatcher) -> ClaimsOutcome:
     """Test the claims of all files on one device and write their tables and their page into `out`/claims/<run>/.
 
-    `device` is `auto` where omitted; those of the files are passed over, so that all stand on one. A file that cannot be read or
-    breaks is undecided with the reason, and so is every one after an interrupt. Raises InputError or DeviceUnavailable where
-    there is no device, before anything is written.
+    `device` is `auto` where omitted; those of the files are passed over, so that all stand on one. A claim that breaks is
+    undecided with the reason, and so is every one after an interrupt. Raises InputError where files are wrong, with every problem
+    of all of them, and that or DeviceUnavailable where there is no device; then nothing was run or written.
     """
+    read = _read(files)
     session = _Session(device or "auto", open_device(device or "auto"))
     try:
         facts = session.opened.device.facts()
-        folder = _start(out, files, facts, session.opened.note)
-        watcher.opened(facts, session.opened.note, len(files))
+        folder = _start(out, read, facts, session.opened.note)
+        watcher.opened(facts, session.opened.note, len(read))
         claims: list[ClaimResult] = []
-        for place, path in enumerate(files, 1):
-            watcher.claim_begins(path.stem, place)
-            claims.append(session.test(path, folder.run_id, facts))
+        for place, each in enumerate(read, 1):
+            watcher.claim_begins(each.path.stem, place)
+            claims.append(session.test(each, folder.run_id, facts))
             watcher.claim_done(claims[-1], place)
         outcome = ClaimsOutcome(folder.path, facts, tuple(claims), session.interrupted)
-        _write(folder, outcome, files)
+        _write(folder, outcome, [each.path.stem for each in read])
     finally:
         session.opened.device.close()
     watcher.finished(outcome)
     return outcome
+
+
+@dataclass(frozen=True)
+class _File:
+    """One file of claims, read: where it lies, its experiment and the cases of its grid."""
+
+    path: Path
+    loaded: LoadedExperiment
+    cases: list[Case]
 
 
 @dataclass
@@ -113,18 +123,13 @@ class _Session:
     interrupted: bool = False
     _begun: float = field(default_factory=time.monotonic)
 
-    def test(self, path: Path, run_id: str, facts: DeviceFacts) -> ClaimResult:
+    def test(self, file: _File, run_id: str, facts: DeviceFacts) -> ClaimResult:
         """Test the claims of one file."""
-        nothing = RunInfo(run_id, path.stem, facts.name, facts.kind)
+        name, loaded, cases = file.path.stem, file.loaded, file.cases
         if self.interrupted:
-            return ClaimResult(nothing, (_undecided(path.stem, _STOPPED),))
+            return ClaimResult(RunInfo(run_id, name, facts.name, facts.kind), (_undecided(name, _STOPPED),))
         begun = time.monotonic()
         results: list[CaseResult] = []
-        try:
-            loaded = load_experiment(path)
-            cases = list(expand(loaded))
-        except InputError as error:
-            return ClaimResult(nothing, (_undecided(path.stem, f"the file is refused: {error}"),))
         run = run_info(run_id, loaded, facts)
         try:
             self._open_again()
@@ -136,7 +141,7 @@ class _Session:
         except Exception as error:  # one claim must not cost the others, whatever broke
             why = f"{'' if isinstance(error, DmalabError) else f'{type(error).__name__}: '}{error}"
         results = with_all_cases(cases, results, why)
-        verdicts = judge(loaded.experiment, results, run) or [_undecided(path.stem, "the file expects nothing")]
+        verdicts = judge(loaded.experiment, results, run) or [_undecided(name, "the file expects nothing")]
         return ClaimResult(run, tuple(verdicts), tuple(results), time.monotonic() - begun)
 
     def _open_again(self) -> None:
@@ -146,13 +151,33 @@ class _Session:
             self.opened = open_device(self.name)
 
 
+def _read(paths: Sequence[Path]) -> list[_File]:
+    """Read every file; raises one InputError with all that is wrong with all of them."""
+    files: dict[str, _File] = {}
+    problems: list[str] = []
+    for path in paths:
+        try:
+            loaded = load_experiment(path)
+            read = _File(path, loaded, list(expand(loaded)))
+        except InputError as error:
+            problems.append(str(error))
+            continue
+        # By these names the rows and the copies of the files are told apart.
+        other = files.setdefault(path.stem, read)
+        if other is not read:
+            problems.append(f"{path}: {other.path} has the same name; give each file once, by a name of its own")
+    if problems:
+        raise InputError("\n".join(problems))
+    return list(files.values())
+
+
 def _undecided(claim: str, reason: str) -> Verdict:
     return Verdict(claim, "undecided", None, None, None, "", " ".join(reason.split()))
 
 
-def _start(out: Path, files: Iterable[Path], facts: DeviceFacts, note: str) -> RunFolder:
+def _start(out: Path, files: Iterable[_File], facts: DeviceFacts, note: str) -> RunFolder:
     """Make the folder, with the files as they are and a manifest of what is known before the first claim."""
-    contents = {path: _bytes_of(path) for path in files}
+    contents = {file.path: file.loaded.original for file in files}
     digest = hashlib.sha256(b"\n".join(contents.values())).hexdigest()
     folder = RunFolder.create(out, FOLDER, digest)
     originals = folder.path / "experiments"
@@ -172,15 +197,7 @@ def _start(out: Path, files: Iterable[Path], facts: DeviceFacts, note: str) -> R
     return folder
 
 
-def _bytes_of(path: Path) -> bytes:
-    """Return what a file holds, nothing where it cannot be read: then its claim says why."""
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""
-
-
-def _write(folder: RunFolder, outcome: ClaimsOutcome, files: Sequence[Path]) -> None:
+def _write(folder: RunFolder, outcome: ClaimsOutcome, names: Sequence[str]) -> None:
     """Write the tables of all claims under each other, the page, and the final manifest."""
     claims = outcome.claims
     summaries = (row for claim in claims for row in summary_rows(claim.run, claim.results))
@@ -198,7 +215,7 @@ def _write(folder: RunFolder, outcome: ClaimsOutcome, files: Sequence[Path]) -> 
         finished_utc=utc_now(),
         cases={"total": sum(statuses.values()), **dict(sorted(statuses.items()))},
         verdicts=dict(sorted(Counter(verdict.verdict for claim in claims for verdict in claim.verdicts).items())),
-        seconds={path.stem: round(claim.seconds, 3) for path, claim in zip(files, claims, strict=True)},
+        seconds={name: round(claim.seconds, 3) for name, claim in zip(names, claims, strict=True)},
         exit_code=130 if outcome.interrupted else 0,
     )
     folder.point_latest()

@@ -9,6 +9,7 @@ from typing import Final
 from runner.rows import Row
 from runner.scenarios.base import Cell
 from runner.screen import Grid
+from runner.units import counted
 from runner.verdicts import measured_text
 
 WORDS: Final = ("confirmed", "refuted", "undecided")
@@ -44,7 +45,7 @@ def screen_grid(rows: Sequence[Row]) -> Grid:
 def counts_sentence(rows: Sequence[Row]) -> str:
     """Say how many claims are confirmed, refuted and undecided."""
     counts = Counter(row["verdict"] for row in rows)
-    return f"{len(rows)} claims: {', '.join(f'{counts[word]} {word}' for word in WORDS)}."
+    return f"{counted(len(rows), 'claim')}: {', '.join(f'{counts[word]} {word}' for word in WORDS)}."
 
 
 def figure_text(row: Row) -> str:

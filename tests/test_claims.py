@@ -16,7 +16,7 @@ from runner import claims, cli
 from runner.claims import ClaimResult, ClaimsOutcome, claim_files, run_claims
 from runner.claims_page import figure_text, interval_text, page_lines, screen_grid
 from runner.device.contract import DeviceFacts
-from runner.errors import DeviceUnavailable, PlanError, SpecError
+from runner.errors import DeviceUnavailable, InputError, PlanError, SpecError
 from runner.expand import Case
 from runner.measure.result import CaseResult
 from runner.results import read_results
@@ -126,20 +126,29 @@ def test_all_claims_lie_in_one_table_that_can_be_read_back(tmp_path: Path) -> No
     assert (outcome.folder / "experiments" / "holds.yaml").read_bytes() == files[0].read_bytes()
 
 
-def test_a_file_that_is_refused_or_expects_nothing_is_undecided_and_the_rest_goes_on(tmp_path: Path) -> None:
-    broken, silent = tmp_path / "broken.yaml", tmp_path / "silent.yaml"
-    broken.write_text("name: broken\nquestion: q\nscenarios: {a: {kind: transfr}}\n")
+def test_a_file_that_expects_nothing_is_undecided_and_the_rest_goes_on(tmp_path: Path) -> None:
+    silent = tmp_path / "silent.yaml"
     silent.write_text(small(tmp_path, "silent").read_text().split("expect:")[0])
-    outcome = tried([broken, silent, tmp_path / "gone.yaml", small(tmp_path, "holds")], tmp_path / "out")
+    outcome = tried([silent, small(tmp_path, "holds")], tmp_path / "out")
     rows = verdicts_in(outcome.folder)
-    assert [(row["experiment"], row["verdict"]) for row in rows] == [
-        ("broken", "undecided"),
-        ("silent", "undecided"),
-        ("gone", "undecided"),
-        ("holds", "confirmed"),
-    ]
-    assert "did you mean transfer?" in rows[0]["reason"]
-    assert rows[1]["reason"] == "the file expects nothing"
+    assert [(row["experiment"], row["verdict"]) for row in rows] == [("silent", "undecided"), ("holds", "confirmed")]
+    assert rows[0]["reason"] == "the file expects nothing"
+
+
+def test_wrong_files_are_told_all_at_once_and_nothing_is_run_or_written(tmp_path: Path) -> None:
+    broken, crowded = tmp_path / "broken.yaml", tmp_path / "crowded.yaml"
+    broken.write_text("name: broken\nquestion: q\nscenarios: {a: {kind: transfr}}\n")
+    crowded.write_text(small(tmp_path, "crowded").read_text().replace("event_ms", "evnt_ms"))
+    watch, good = Watch(), small(tmp_path, "good")
+    (tmp_path / "other").mkdir()
+    with pytest.raises(InputError) as refusal:
+        tried([good, broken, crowded, small(tmp_path / "other", "good"), good], tmp_path / "out", watch)
+    said = str(refusal.value).splitlines()
+    assert any(line.startswith(f"{broken}:3:") and "did you mean transfer?" in line for line in said)
+    assert any(line.startswith(f"{crowded}:7:") and "did you mean event_ms?" in line for line in said)
+    assert sum(f"{good} has the same name; give each file once" in line for line in said) == 2
+    assert watch.told == []
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(
