@@ -91,7 +91,7 @@ def test_imports_point_one_way(module: str) -> None:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_only_the_cuda_device_imports_the_driver(module: str) -> None:
-    drivers = {name for name in imports_of(module) if within(name, ("pycuda", "cuda", "pynvml"))}
+    drivers = {name for name in imports_of(module) if within(name, ("pycuda", "cuda", "cupti", "pynvml"))}
     assert not drivers or within(module, ("runner.device.cuda",)), f"{module} imports {sorted(drivers)}"
 
 
