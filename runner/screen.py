@@ -220,8 +220,7 @@ def varying_axes(cases: Iterable[Case]) -> list[str]:
     seen: dict[str, set[Cell]] = {}
     for case in cases:
         cells = case.model.columns()
-        for axis in case.axes:
-            column = _column_of(axis, cells)
+        for column in _columns_of(case.axes, cells):
             seen.setdefault(column, set()).add(cells.get(column))
     return [axis for axis, values in seen.items() if len(values) > 1]
 
@@ -232,15 +231,19 @@ def _without_empty_columns(grid: Grid) -> Grid:
     return Grid(tuple(grid.headers[place] for place in kept), rows, grid.note)
 
 
-def _column_of(axis: str, cells: Row) -> str:
-    name = axis.replace(".", "_")
-    return f"{name}_bytes" if f"{name}_bytes" in cells else name
+def _columns_of(axes: Iterable[str], cells: Row) -> list[str]:
+    """Return the columns in which axes stand: one each, of an axis of mappings one for each of their keys."""
+    columns: list[str] = []
+    for name in (axis.replace(".", "_") for axis in axes):
+        own = [each for each in (f"{name}_bytes", name) if each in cells]
+        columns += own[:1] or [column for column in cells if column.startswith(f"{name}_")] or [name]
+    return columns
 
 
 def _axis_texts(case: Case) -> list[str]:
     cells = case.model.columns()
-    columns = [_column_of(axis, cells) for axis in case.axes]
-    return [f"{_header(column)} {_shown(column, cells.get(column))}" for column in columns]
+    columns = _columns_of(case.axes, cells)
+    return [f"{_header(column)} {shown}" for column in columns if (shown := _shown(column, cells.get(column)))]
 
 
 def _header(column: str) -> str:

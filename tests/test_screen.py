@@ -164,6 +164,16 @@ def test_axes_with_one_value_do_not_vary() -> None:
     assert varying_axes(cases) == ["chunk_bytes"]
 
 
+def test_an_axis_of_mappings_is_told_by_their_keys() -> None:
+    works = ({"passes": 2}, {"ratio": 1.5})
+    cases = [case(pipeline(compute=work), compute=work) for work in works]
+    assert varying_axes(cases) == ["compute_passes", "compute_ratio"]
+    assert [case_line(ok(each, 4.0), 1, 2, 0.0) for each in cases] == [
+        "[1/2] one compute_passes 2: 4 ms",
+        "[1/2] one compute_ratio 1.5: 4 ms",
+    ]
+
+
 def test_without_a_terminal_there_are_plain_lines(loaded: LoadedExperiment) -> None:
     shown: list[str] = []
     watcher = LineWatcher(shown.append)

@@ -11,12 +11,14 @@ import pytest
 from runner.errors import SpecError
 from runner.expand import expand
 from runner.figures import Figure, figure_of, unit_of_axis
+from runner.flow import run_experiment
 from runner.measure.result import CaseResult, Sample, Status
 from runner.rows import RunInfo, verdict_rows
 from runner.spec.clauses import Bounds
 from runner.spec.load import load_experiment
 from runner.trends import Point, exponent, threshold
 from runner.verdicts import Verdict, judge
+from tests.scenarios.runs import Silent
 
 HEAD = """
 name: judged
@@ -259,6 +261,20 @@ def test_wrong_bytes_are_counted_of_a_corrupt_case_and_of_none_that_an_error_end
     ended = judged(tmp_path, spoiled, faulted, reason="an illegal memory access")
     assert ended.verdict == "undecided"
     assert ended.reason.endswith("ended before its bytes were counted: an illegal memory access")
+
+
+def test_a_selection_by_a_whole_mapping_finds_its_cases_in_the_results(tmp_path: Path) -> None:
+    path = tmp_path / "mapping.yaml"
+    path.write_text(
+        "name: mapping\nquestion: q\nmeasure: {warmup: 0, samples: 1}\nscenarios:\n"
+        "  ring: {kind: pipeline, schedule: overlapped, total: 8MiB, chunk: 1MiB, compute: [{passes: 2}, {ratio: 1}]}\nexpect:\n"
+        "  - {claim: c, of: {scenario: ring, compute: {ratio: 1}}, metric: wall_ms, value: {above: 0}}\n"
+    )
+    (verdict,) = run_experiment(
+        load_experiment(path), device="simulated:test", out=tmp_path / "out", max_cases=9, watcher=Silent()
+    ).verdicts
+    assert verdict.verdict == "confirmed", verdict.reason
+    assert "of 2" not in verdict.reason
 
 
 REFUSED = [

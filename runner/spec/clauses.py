@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
-from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
 from runner.scenarios.base import Scenario, StrictModel
@@ -108,7 +108,7 @@ class Selection(StrictModel):
 
     def selects(self, scenario: str, model: Scenario) -> bool:
         """Tell whether a case of `scenario` belongs here."""
-        return scenario == self.scenario and all(value_at(model, name) == value for name, value in self.fields().items())
+        return scenario == self.scenario and all(_agrees(value_at(model, name), value) for name, value in self.fields().items())
 
 
 class Clause(StrictModel):
@@ -260,6 +260,14 @@ Expectation = Annotated[
         custom_error_context={"message": "no form of expectation is given", "allowed": f"one of the keys {', '.join(FORMS)}"},
     ),
 ]
+
+
+def _agrees(found: Any, wanted: Any) -> bool:
+    """Tell whether a field has a value; of a mapping only the keys that were written count, others may be calibrated since."""
+    if isinstance(wanted, BaseModel):
+        keys = wanted.model_fields_set
+        return isinstance(found, type(wanted)) and all(getattr(found, key) == getattr(wanted, key) for key in keys)
+    return bool(found == wanted)
 
 
 def place_text(place: float, unit: str) -> str:
