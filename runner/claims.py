@@ -6,7 +6,7 @@ import hashlib
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -19,6 +19,7 @@ from runner.execution.local import play_cases, with_all_cases
 from runner.expand import Case, expand
 from runner.flow import run_info
 from runner.measure.result import CaseResult
+from runner.placement import Wait
 from runner.rows import Row, RunInfo, case_rows, sample_rows, summary_rows, verdict_rows
 from runner.run_folder import RunFolder, describe_device, describe_host, utc_now
 from runner.spec.load import LoadedExperiment, find_experiment, list_experiments, load_experiment
@@ -116,12 +117,12 @@ class _File:
 
 @dataclass
 class _Session:
-    """The device that all claims share, opened anew after a claim that broke it."""
+    """The device that all claims share, opened anew after a claim that broke it, and for one whose host waits in another way."""
 
     name: str
     opened: Opened
     interrupted: bool = False
-    _begun: float = field(default_factory=time.monotonic)
+    _wait: Wait = "spin"
 
     def test(self, file: _File, run_id: str, facts: DeviceFacts) -> ClaimResult:
         """Test the claims of one file."""
@@ -132,7 +133,9 @@ class _Session:
         results: list[CaseResult] = []
         run = run_info(run_id, loaded, facts)
         try:
-            self._open_again()
+            if self._open_for(loaded.experiment.measure.wait):
+                facts = self.opened.device.facts()
+                run = run_info(run_id, loaded, facts)
             # As they come, not all at the end: what was measured before an interrupt counts.
             results.extend(play_cases(self.opened.device, facts, cases, loaded.experiment.measure))
             why = _STOPPED
@@ -144,11 +147,13 @@ class _Session:
         verdicts = judge(loaded.experiment, results, run) or [_undecided(name, "the file expects nothing")]
         return ClaimResult(run, tuple(verdicts), tuple(results), time.monotonic() - begun)
 
-    def _open_again(self) -> None:
-        """Replace the device where a claim before has broken it."""
-        if self.opened.device.lost:
-            self.opened.device.close()
-            self.opened = open_device(self.name)
+    def _open_for(self, wait: Wait) -> bool:
+        """Replace the device where a claim before has broken it or let the host wait otherwise; return whether that was so."""
+        if wait == self._wait and not self.opened.device.lost:
+            return False
+        self.opened.device.close()
+        self.opened, self._wait = open_device(self.name, wait), wait
+        return True
 
 
 def _read(paths: Sequence[Path]) -> list[_File]:

@@ -19,6 +19,7 @@ from runner.device.contract import DeviceFacts
 from runner.errors import DeviceUnavailable, InputError, PlanError, SpecError
 from runner.expand import Case
 from runner.measure.result import CaseResult
+from runner.placement import Wait
 from runner.results import read_results
 from runner.spec.clauses import TextClause
 from runner.spec.load import load_experiment
@@ -196,8 +197,8 @@ def test_a_device_that_a_claim_has_broken_is_opened_anew(tmp_path: Path, monkeyp
     opened = []
     real = claims.open_device
 
-    def counting(name: str) -> Any:
-        opened.append(real(name))
+    def counting(name: str, wait: Wait = "spin") -> Any:
+        opened.append(real(name, wait))
         if len(opened) == 1:
             opened[0].device.lost = True
         return opened[-1]
@@ -206,6 +207,23 @@ def test_a_device_that_a_claim_has_broken_is_opened_anew(tmp_path: Path, monkeyp
     outcome = tried([small(tmp_path, "first"), small(tmp_path, "second")], tmp_path / "out")
     assert len(opened) == 2
     assert [claim.verdicts[0].verdict for claim in outcome.claims] == ["confirmed", "confirmed"]
+
+
+def test_a_claim_whose_host_waits_otherwise_gets_a_device_that_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[str] = []
+    real = claims.open_device
+
+    def noting(name: str, wait: Wait = "spin") -> Any:
+        waits.append(wait)
+        return real(name, wait)
+
+    monkeypatch.setattr(claims, "open_device", noting)
+    files = [small(tmp_path, name) for name in ("first", "asleep", "too", "last")]
+    for path in files[1:3]:
+        path.write_text(path.read_text().replace("warmup: 0,", "warmup: 0, wait: block,"))
+    outcome = tried(files, tmp_path / "out")
+    assert waits == ["spin", "block", "spin"]
+    assert [claim.verdicts[0].verdict for claim in outcome.claims] == ["confirmed"] * 4
 
 
 def test_the_verb_takes_names_and_exits_with_0_whatever_the_verdicts(tmp_path: Path) -> None:
