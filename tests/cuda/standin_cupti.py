@@ -8,7 +8,7 @@ from time import perf_counter_ns
 from types import SimpleNamespace
 from typing import Any
 
-from runner.device.cuda.cupti import Recorder
+from runner.device.cuda.cupti import WARM_UP_BYTES, Recorder
 from runner.device.cuda.session import CudaSession
 from runner.plan import Plan
 from tests.cuda.standin import Bench
@@ -25,7 +25,7 @@ class Kind(IntEnum):
 class StandInCupti:
     """`fail` maps a call to its error; `edit` changes the records before they are handed over; `log` holds the calls.
 
-    A copy of more than `piece` bytes leaves a record for each piece.
+    A copy of more than `piece` bytes leaves a record for each piece. The recorder's own copies to warm up are never edited.
     """
 
     ActivityKind = Kind
@@ -98,7 +98,8 @@ class StandInCupti:
 
     def activity_flush_all(self, flag: int) -> None:
         self.do("flush")
-        records, self.records = self.edit(self.records), []
+        warm = [record for record in self.records if getattr(record, "bytes", 0) == WARM_UP_BYTES]
+        records, self.records = [*warm, *self.edit([record for record in self.records if record not in warm])], []
         if records:
             self.completed(records)
 

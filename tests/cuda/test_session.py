@@ -192,6 +192,19 @@ def test_what_a_lane_allocates_is_looked_up_when_it_runs(bench: Bench) -> None:
     session.close()
 
 
+def test_memory_that_may_not_be_page_locked_is_refused_in_words(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench.context.raw, "cuMemHostRegister", lambda address, size, flags: (2,))
+    buffers = (Buffer("input", "pageable", 4096),)
+    session = bench.open(Plan(buffers, (Alloc(0),), (), ((Register(0), Unregister(0)),)))
+    told = (
+        "4KiB of page-locked memory for buffer input was refused (cuMemHostRegister failed: invalid argument); this case already"
+    )
+    with pytest.raises(CaseFailed) as refusal:
+        session.play(0)
+    assert str(refusal.value).startswith(told)
+    session.close()
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3, 7])
 @pytest.mark.parametrize("size", [1, 63, 64, 65, 4097])
 def test_host_copies_by_any_number_of_threads_move_every_byte(bench: Bench, threads: int, size: int) -> None:

@@ -59,7 +59,7 @@ class SessionMemory:
         pooled = pooled and not buffer.on_device and not kind_of(buffer.memory).migrates
         region = self._pool.take(buffer.memory, buffer.size, buffer.pages) if pooled else None
         if region is None:
-            region = self._fresh(buffer, prove)
+            region = self._fresh(index, prove)
         self._regions[index] = region
         if pooled:
             self._pooled.add(index)
@@ -123,7 +123,8 @@ class SessionMemory:
                 abandon(self._regions[index])
                 self._regions[index] = None
 
-    def _fresh(self, buffer: Buffer, prove: bool) -> Region:
+    def _fresh(self, index: int, prove: bool) -> Region:
+        buffer = self._buffers[index]
         allocate = ALLOCATE[buffer.memory]
         try:
             return allocate(self._context, buffer, prove)
@@ -132,10 +133,12 @@ class SessionMemory:
             try:
                 return allocate(self._context, buffer, prove)
             except (self._context.cuda.Error, MemoryError, OSError, OverflowError, ValueError):
-                raise self._refused(buffer, first) from first
+                raise CaseFailed(self.refusal(index, buffer.memory, first)) from first
 
-    def _refused(self, buffer: Buffer, error: Exception) -> CaseFailed:
-        return CaseFailed(
-            f"{format_size(buffer.size)} of {buffer.memory} memory for buffer {buffer.name} was refused ({error}); this case "
+    def refusal(self, index: int, what: str, error: Exception) -> str:
+        """Say that a buffer was refused, with what is held and what is free; `what` is the memory that was asked for."""
+        buffer = self._buffers[index]
+        return (
+            f"{format_size(buffer.size)} of {what} memory for buffer {buffer.name} was refused ({error}); this case "
             f"already holds {format_size(self.held_bytes)}, the device has {format_size(self._context.free_bytes())} free"
         )

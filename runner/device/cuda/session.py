@@ -22,7 +22,7 @@ from runner.device.cuda.pool import HostPool
 from runner.device.cuda.recording import Recording, Unrecorded
 from runner.device.cuda.resources import BoundLane, PlayState, Resources
 from runner.errors import CaseError, CaseFailed, DmalabError
-from runner.plan import KernelAccess, Operation, Plan, Record, Stream
+from runner.plan import KernelAccess, Operation, Plan, Record, Register, Stream
 
 _NON_BLOCKING = 1
 """CU_STREAM_NON_BLOCKING of cuda.h."""
@@ -215,8 +215,12 @@ class CudaSession:
         self._context.check_lost()
         if not isinstance(error, self._context.cuda.Error):
             return error
+        operation = operations[index]
+        if isinstance(operation, Register) and not self._context.lost:
+            told = self._memory.refusal(operation.buffer, "page-locked", error)
+        else:
+            told = f"{error} in operation {index} of {part}, {operation}{self._suspect()}"
         # Its traceback is the timed loop, which says nothing and would keep the failed call's stream alive.
-        told = f"{error} in operation {index} of {part}, {operations[index]}{self._suspect()}"
         return _caused(CaseFailed(told), error.with_traceback(None))
 
     def _suspect(self) -> str:
