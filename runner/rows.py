@@ -55,7 +55,7 @@ def summary_rows(run: RunInfo, results: Sequence[CaseResult]) -> list[Row]:
             "wait": run.wait,
             "memory_actual": result.memory_actual,
             "timeline_source": result.timeline_source if result.samples else None,
-            "corrupt_bytes": result.corrupt_bytes if result.samples or result.corrupt_bytes else None,
+            "corrupt_bytes": _corrupt_bytes(result),
         }
         | _sampling(result, run.clock or result.case.model.CLOCK)
         | _statistics(spread_of)
@@ -64,6 +64,12 @@ def summary_rows(run: RunInfo, results: Sequence[CaseResult]) -> list[Row]:
         | speedup
         for result, spread_of, speedup in zip(results, spreads, speedups, strict=True)
     ]
+
+
+def _corrupt_bytes(result: CaseResult) -> int | None:
+    """Return how many bytes were wrong; None where none was compared: nothing ran, or a fault ended the play first."""
+    faulted = any(sample.figures.get("faulted") for sample in result.samples)
+    return result.corrupt_bytes if result.corrupt_bytes or (result.samples and not faulted) else None
 
 
 def sample_rows(run: RunInfo, results: Iterable[CaseResult]) -> Iterator[Row]:

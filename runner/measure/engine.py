@@ -168,16 +168,10 @@ def measure_event_constant(device: Device) -> EventConstant | None:
     if device.deterministic:
         return None
     try:
-        pairs, copies = _probe(device, 0), _probe(device, PROBE_BYTES)
+        (pair_us, _), (copy_us, engine_us) = _probe(device, 0), _probe(device, PROBE_BYTES)
     except CaseError:
         return None
-    excesses = [
-        _pair_us(trace) - (activity.end_ns - activity.begin_ns) / 1e3
-        for trace in copies
-        for activity in trace.activities
-        if activity.engine != "host"
-    ]
-    return EventConstant(median([_pair_us(trace) for trace in pairs]), median(excesses) if excesses else None)
+    return EventConstant(pair_us, None if engine_us is None else copy_us - engine_us)
 
 
 def _enclosed_alike(plan: Plan, timeline: Timeline, spans: Sequence[Span]) -> bool:
@@ -198,8 +192,10 @@ def _reached_at_once(plan: Plan, copy: Copy) -> bool:
     return kind_of(host.memory).asynchronous
 
 
-def _probe(device: Device, size: int) -> list[Trace]:
-    """Return recorded plays of one copy of `size` bytes between two events, of no copy where it is 0."""
+def _probe(device: Device, size: int) -> tuple[float, float | None]:
+    """Return the medians, in µs, of what lies between two events around a copy of `size` bytes (none where it is 0), by events of
+    plain plays and by the engine of recorded ones; None where nothing was recorded.
+    """
     writer = PlanWriter()
     stream = writer.stream("stream")
     if size:
@@ -212,7 +208,11 @@ def _probe(device: Device, size: int) -> list[Trace]:
     plan = writer.plan()
     check_plan(plan)
     with closing(device.open(plan)) as session:
-        return [session.play(number, record=True) for number in range(PROBE_WARMUPS + PROBE_PLAYS)][PROBE_WARMUPS:]
+        plain = [session.play(number) for number in range(PROBE_WARMUPS + PROBE_PLAYS)][PROBE_WARMUPS:]
+        recorded = [session.play(number, record=True) for number in range(PROBE_PLAYS)] if size else []
+    copies = [work for trace in recorded for work in trace.activities if work.engine != "host"]
+    engine_us = median([(work.end_ns - work.begin_ns) / 1e3 for work in copies]) if copies else None
+    return median([_pair_us(trace) for trace in plain]), engine_us
 
 
 def _pair_us(trace: Trace) -> float:
