@@ -68,7 +68,7 @@ def summary_rows(run: RunInfo, results: Sequence[CaseResult]) -> list[Row]:
 
 def _corrupt_bytes(result: CaseResult) -> int | None:
     """Return how many bytes were wrong; None where none was compared: nothing ran, or a fault ended the play first."""
-    faulted = any(sample.figures.get("faulted") for sample in result.samples)
+    faulted = bool(result.reason) and any(sample.figures.get("faulted") for sample in result.samples)
     return result.corrupt_bytes if result.corrupt_bytes or (result.samples and not faulted) else None
 
 
