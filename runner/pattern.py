@@ -9,10 +9,18 @@ Salts from FLAT on are the same word everywhere: what a processor or a kernel ca
 
 from __future__ import annotations
 
-from typing import Final
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-import numpy.typing as npt
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Bytes = npt.NDArray[np.uint8]
+else:
+    # NumPy takes a third of the start-up of `plan`, `validate` and `list`, which never touch a byte; so it is imported where it
+    # is used.
+    Bytes = Any
 
 STEP: Final = 2654435761
 """An odd multiplier (Knuth's), so that words repeat only after 2**32 of them."""
@@ -20,9 +28,6 @@ WORD: Final = 4
 FLAT: Final = 1 << 16
 """Salts from here on give every word the same value; see `step_of`."""
 _BLOCK_WORDS: Final = 1 << 17
-_BASE: Final = np.arange(_BLOCK_WORDS, dtype=np.uint32) * np.uint32(STEP)
-
-Bytes = npt.NDArray[np.uint8]
 
 
 def step_of(salt: int) -> int:
@@ -55,6 +60,8 @@ def fill(target: Bytes, start: int, common: int, step: int = STEP) -> None:
 
 def first_difference(actual: Bytes, start: int, common: int, step: int = STEP) -> tuple[int, int] | None:
     """Compare with the pattern; return (index of the first wrong byte, number of wrong bytes), None where all is right."""
+    import numpy as np
+
     first, wrong = -1, 0
     for begin in range(0, len(actual), _BLOCK_WORDS * WORD):
         piece = actual[begin : begin + _BLOCK_WORDS * WORD]
@@ -69,9 +76,19 @@ def first_difference(actual: Bytes, start: int, common: int, step: int = STEP) -
 
 def _bytes_of(start: int, size: int, common: int, step: int) -> Bytes:
     """Return `size` bytes of the pattern from byte `start` on; at most one block and its ragged ends."""
+    import numpy as np
+
     skip = start % WORD
     words = (skip + size + WORD - 1) // WORD
     if not step:
         return np.full(words, common, dtype=np.uint32).view(np.uint8)[skip : skip + size]
-    base = _BASE[:words] if words <= _BLOCK_WORDS else np.arange(words, dtype=np.uint32) * np.uint32(STEP)
+    base = _steps(_BLOCK_WORDS)[:words] if words <= _BLOCK_WORDS else _steps(words)
     return (base + np.uint32(first_word(start, common))).view(np.uint8)[skip : skip + size]
+
+
+@cache
+def _steps(words: int) -> npt.NDArray[np.uint32]:
+    """Return the multiples of STEP from 0 on; there are two lengths of them, a block and a block with ragged ends."""
+    import numpy as np
+
+    return np.arange(words, dtype=np.uint32) * np.uint32(STEP)

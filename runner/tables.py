@@ -81,14 +81,23 @@ def frame(rows: Iterable[Row], columns: Sequence[Column]) -> pd.DataFrame:
     import pandas as pd  # here, since it takes longer to import than a small run takes to reach its first row
 
     known = {column.name for column in columns}
-    cells: dict[str, list[Any]] = {name: [] for name in known}
-    for row in rows:
-        if not row.keys() <= known:
-            raise ValueError(f"columns that runner.columns does not describe: {', '.join(sorted(row.keys() - known))}")
-        for column in columns:
-            cell = row.get(column.name)
-            cells[column.name].append(text(cell) if column.type == "text" else number(cell))
-    return pd.DataFrame({column.name: pd.Series(cells[column.name], dtype=DTYPES[column.type]) for column in columns})
+    whole = list(rows)
+    present = set().union(*whole)
+    if not present <= known:
+        raise ValueError(f"columns that runner.columns does not describe: {', '.join(sorted(present - known))}")
+    series: dict[str, pd.Series[Any]] = {}
+    empty: dict[str, pd.Series[Any]] = {}
+    for column in columns:
+        cell_of = text if column.type == "text" else number
+        if column.name in present:
+            cells = [cell_of(row.get(column.name)) for row in whole]
+            series[column.name] = pd.Series(cells, dtype=DTYPES[column.type])
+        else:
+            # Most columns belong to other kinds; one empty column of a type serves them all.
+            if column.type not in empty:
+                empty[column.type] = pd.Series([cell_of(None)] * len(whole), dtype=DTYPES[column.type])
+            series[column.name] = empty[column.type]
+    return pd.DataFrame(series)
 
 
 def write_csv(table: pd.DataFrame, path: Path) -> None:

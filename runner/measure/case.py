@@ -79,7 +79,7 @@ class CaseRun:
     _source: Source = "none"
     _not_recorded: str = ""
     _gate_timeout: bool = False
-    _paging: Paging = field(default_factory=read_paging)
+    _paging: Paging | None = None
     _seconds: float = 0.0
 
     def attempt(self, step: Callable[[], None]) -> None:
@@ -104,7 +104,8 @@ class CaseRun:
         """Play until the case is warm; a device without noise needs none of it."""
         while not (self.device.deterministic or self.result or is_warm(self._times_ms["warmup"], self.measure)):
             self._play("warmup")
-        self._paging = read_paging()
+        if not self.device.deterministic:
+            self._paging = read_paging()
 
     def sample(self, number: int, order: int) -> None:
         """Take the sample of a round, and end the case where that was its last."""
@@ -207,7 +208,8 @@ class CaseRun:
         """Return what this machine did to the samples; a device without noise does not depend on it."""
         if self.device.deterministic:
             return ()
-        return (*paging_flags(self._paging, read_paging()), *numa_flags(self.facts, trace.numa_nodes))
+        paging = () if self._paging is None else paging_flags(self._paging, read_paging())
+        return (*paging, *numa_flags(self.facts, trace.numa_nodes))
 
     def _end(self, result: CaseResult) -> None:
         derived = derive(self.prepared, result.samples, self._clock) | summarized(result.samples)

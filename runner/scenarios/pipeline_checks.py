@@ -67,7 +67,8 @@ def _check_ring(pipeline: Pipeline) -> None:
 def _check_memory(pipeline: Pipeline) -> None:
     kind = kind_of(pipeline.buffer)
     check_copied(pipeline.buffer)
-    check_pages(pipeline.buffer if pipeline.staging == "direct" else ORDINARY, pipeline.pages)
+    if pipeline.pages != "normal":
+        check_pages(pipeline.buffer if pipeline.staging == "direct" else ORDINARY, pipeline.pages)
     # Pinned is what the field says where nobody wrote it, so that an axis of stagings can do without an axis of buffers.
     if pipeline.staging == "register" and not kind.registers and pipeline.buffer != type(pipeline).model_fields["buffer"].default:
         message = f"the data are pageable and registered where they lie, so no {pipeline.buffer} memory takes part"

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from runner.scenarios.pipeline import Pipeline
 
 HOST_PARTS: Final = ("host_in", "host_out")
+LEG_SLOTS: Final = 3
+"""Buffers that the chunks of a leg take turns on, as many as the ring of the example has: a leg is measured once for each size
+and buffer, not once for each number of slots.
+"""
 
 
 def companions_of(pipeline: Pipeline) -> dict[str, Scenario]:
@@ -106,7 +110,7 @@ def _leg(pipeline: Pipeline, part: Part) -> Leg:
         staged=staged and part != "kernel",
         total=int(pipeline.total * ratio),
         chunk=int(pipeline.chunk * ratio),
-        slots=1 if part == "kernel" else pipeline.ring_slots(),
+        slots=1 if part == "kernel" else LEG_SLOTS,
         passes=(pipeline.compute.passes or 1) if part == "kernel" else 1,
         threads=pipeline.staging_threads if part in HOST_PARTS else 1,
     )

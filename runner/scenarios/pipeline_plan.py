@@ -9,6 +9,7 @@ only has one device array for all chunks, so that every result can be compared.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal
 
 from runner.plan import Alloc, Drain, Fill, Free, HostWait, Launch, Plan, Register, StreamWait, Unregister
@@ -23,8 +24,9 @@ BEYOND_SALT: Final = 3
 NULL_WORK_BYTES: Final = 256
 
 
+@lru_cache(maxsize=2)
 def write_pipeline(pipeline: Pipeline, passes: int) -> Plan:
-    """Write the Plan of a pipeline whose kernel makes `passes` over each chunk."""
+    """Write the Plan of a pipeline whose kernel makes `passes` over each chunk; the last ones are kept, being asked for twice."""
     ring = _Ring(pipeline, passes)
     chunks = ring.chunks
     ring.writer.mark("begin")
@@ -225,7 +227,7 @@ class _Ring:
 
     def output_of(self, size: int) -> int:
         """Return the bytes of output of so many bytes of input; the model has made sure that they are whole words."""
-        return int(self.pipeline.output_of(size))
+        return size if self.pipeline.output_ratio == 1 else int(self.pipeline.output_of(size))
 
     def stream_of(self, part: Part, slot: int) -> int:
         """Return the stream of a slot, which it keeps, so that its stream alone orders its reuse, or that of an engine."""

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from runner.errors import Problem
 from runner.scenarios.base import Scenario
+from runner.spec.build import Builder
 from runner.spec.conditions import Exclusion
 from runner.spec.fields import adapter_of, default_of, value_at
 from runner.spec.places import Document, Path, dotted
@@ -56,7 +57,7 @@ class Grid:
         self.spec = spec
         self.axes = tuple(axis for group in spec.groups for axis in group)
         self.templates = tuple(Template(spec, field, self.axes) for field in spec.templates)
-        self._build = spec.model.__pydantic_validator__.validate_python
+        self._build = Builder(spec.model)
         self._inner = tuple(axis.name for axis in self.axes if len(axis.path) > 1)
         self._group_of = tuple(number for number, group in enumerate(spec.groups) for _ in group)
         self._excluders = tuple(each for each in map(self._excluder, spec.excludes) if each is not None)

@@ -28,8 +28,8 @@ def test_cases_share_their_companions_and_tell_what_they_gained(tmp_path: Path) 
     roles = results.samples.groupby("case_id", sort=False)["role"].unique().map(list).tolist()
     legs = ["leg_host_in", "leg_h2d", "leg_kernel", "leg_d2h", "leg_host_out"]
     assert roles[0] == [*legs, "twin", "warmup", "sample"]
-    # Only the legs with other slots are new to the second case.
-    assert roles[1] == [*[leg for leg in legs if leg != "leg_kernel"], "warmup", "sample"]
+    # Another number of streams changes no leg, and the twin has one stream anyway.
+    assert roles[1] == ["warmup", "sample"]
     rings = results.summary[results.summary.scenario == "ring"]
     assert (rings.bound_full_ms <= rings.median_wall_ms).all()
     assert (rings.median_wall_ms < rings.twin_ms).all()
