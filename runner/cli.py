@@ -8,6 +8,7 @@ expectation missed, 130 interrupted, 70 our own fault. Of several runs the first
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import signal
 import sys
@@ -92,6 +93,7 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal that cannot show a sign shows a question mark
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends a run wants what was measured, as with Ctrl-C
+    gc.freeze()  # the modules are here to stay: looking through them for garbage again and again is a tenth of a large grid
     app(prog_name="dmalab")
 
 

@@ -17,11 +17,18 @@ CALLS_PER_CHUNK: Final = 12
 
 
 def check_pipeline(pipeline: Pipeline) -> None:
-    """Refuse what cannot be, at its field; everything else has a Plan."""
+    """Refuse what cannot be, at its field; everything else has a Plan.
+
+    It runs once for each case of a grid, so whole groups of checks are passed over where no field could break them.
+    """
     _check_sizes(pipeline)
-    _check_ring(pipeline)
-    _check_memory(pipeline)
-    _check_directions(pipeline)
+    if pipeline.schedule == "serialized" or pipeline.layout == "per_engine" or pipeline.slots or pipeline.null_stream_work:
+        _check_ring(pipeline)
+    if pipeline.pages != "normal" or pipeline.staging == "register" or pipeline.staging_threads > 1:
+        _check_memory(pipeline)
+    check_copied(pipeline.buffer)
+    if pipeline.direction != "round_trip" or pipeline.output_ratio > 1:
+        _check_directions(pipeline)
     chunks = pipeline.chunks()
     if chunks * (CALLS_PER_CHUNK + (pipeline.compute.passes or 1)) > LARGEST_PLAN * 2:
         raise field_error("chunk", f"{chunks:,} chunks are too many for one sample", f"at most about {LARGEST_PLAN // 7:,}")
@@ -66,7 +73,6 @@ def _check_ring(pipeline: Pipeline) -> None:
 
 def _check_memory(pipeline: Pipeline) -> None:
     kind = kind_of(pipeline.buffer)
-    check_copied(pipeline.buffer)
     if pipeline.pages != "normal":
         check_pages(pipeline.buffer if pipeline.staging == "direct" else ORDINARY, pipeline.pages)
     # Pinned is what the field says where nobody wrote it, so that an axis of stagings can do without an axis of buffers.
