@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +11,9 @@ from typing import Final
 
 SMALLEST_SPREAD: Final = 3
 """Below this many samples percentiles say nothing, so they are left empty."""
+LONGEST_TREND: Final = 200
+TWO_SIDED_5_PERCENT: Final = 1.959964
+"""The quantile of the normal distribution beyond which, on either side, lie 5 % together."""
 CONFIDENCE: Final = (95, 100)
 """Confidence of the interval of the median, as a fraction of whole numbers so that its ranks are exact."""
 FAR_OUT: Final = 3
@@ -115,6 +119,24 @@ def drift(values: Sequence[float]) -> float | None:
         return None
     first = median(values[:third])
     return median(values[-third:]) / first - 1 if first else None
+
+
+def has_trend(values: Sequence[float]) -> bool:
+    """Whether values taken one after another rise or fall as a whole: Mann and Kendall's test, two-sided, at 5 %.
+
+    S is the number of pairs that rise less those that fall; without a trend it has mean 0 and variance n (n - 1) (2 n + 5) / 18,
+    and is taken as normal, one step nearer to 0 (H. B. Mann, Nonparametric tests against trend, Econometrica 13, 1945; M. G.
+    Kendall, Rank Correlation Methods). False for fewer than 6 values. Of many values it is the medians of LONGEST_TREND
+    stretches that are compared, since pairs grow with the square.
+    """
+    step = -(-len(values) // LONGEST_TREND)
+    points = values if step <= 1 else [median(values[begin : begin + step]) for begin in range(0, len(values), step)]
+    count = len(points)
+    if count < 6:
+        return False
+    rising = sum((later > earlier) - (later < earlier) for earlier, later in itertools.combinations(points, 2))
+    deviation = math.sqrt(count * (count - 1) * (2 * count + 5) / 18)
+    return (abs(rising) - 1) / deviation > TWO_SIDED_5_PERCENT
 
 
 def outliers(values: Sequence[float]) -> int | None:

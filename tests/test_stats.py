@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.stats import Spread, drift, interval_percent, median, median_interval, outliers, quantile, spread
+from runner.stats import Spread, drift, has_trend, interval_percent, median, median_interval, outliers, quantile, spread
 
 NUMBERS = st.lists(st.floats(min_value=1e-6, max_value=1e6), min_size=1, max_size=60)
 
@@ -89,6 +89,31 @@ def test_drift_is_the_last_third_over_the_first() -> None:
     assert drift([2.0, 2.0, 9.0, 9.0, 9.0, 9.0, 1.0, 1.0]) == -0.5, "thirds of eight are of two"
     assert drift([1.0] * 5) is None
     assert drift([0.0] * 6) is None
+
+
+def test_a_trend_is_more_than_noise() -> None:
+    assert has_trend([1.0] * 5 + [1.2] * 5), "a step"
+    assert has_trend([1.0 + 0.01 * index + 0.02 * (index % 3) for index in range(30)]), "a slope under noise"
+    assert not has_trend([1.0, 1.3, 0.9, 1.2, 1.0, 1.25, 0.95, 1.3, 1.0, 1.2]), "noise"
+    assert not has_trend([1.0] * 40)
+    assert not has_trend([1.0, 2.0, 3.0, 4.0, 5.0]), "five values cannot tell"
+
+
+def test_a_trend_by_hand() -> None:
+    # Of 15 pairs 14 rise and 1 falls: S = 13, variance 6 * 5 * 17 / 18, and 12 / 5.32 = 2.25.
+    assert has_trend([1.0, 2.0, 3.0, 4.0, 6.0, 5.0])
+    # Two pairs fall: S = 11, and 10 / 5.32 = 1.88 is below 1.96.
+    assert not has_trend([1.0, 2.0, 4.0, 3.0, 6.0, 5.0])
+
+
+def test_a_trend_of_many_values_is_found_in_stretches() -> None:
+    assert has_trend([1.0 + index / 50_000 for index in range(50_000)])
+    assert not has_trend([1.0 + (index * 7919 % 1000) / 1000 for index in range(50_000)])
+
+
+@given(st.lists(st.floats(0.5, 2.0), min_size=6, max_size=30))
+def test_a_trend_is_the_same_backwards(values: list[float]) -> None:
+    assert has_trend(values) == has_trend(values[::-1])
 
 
 @given(st.lists(st.floats(0.5, 2.0), min_size=1, max_size=40))

@@ -8,7 +8,7 @@ from typing import Final
 from runner.device.contract import DeviceFacts
 from runner.measure.result import Sample, StopWord
 from runner.scenarios.base import Clock, Scenario
-from runner.stats import drift, interval_percent, median
+from runner.stats import drift, has_trend, interval_percent, median
 
 LINK_TOLERANCE: Final = 1.02
 CLOCK_TOLERANCE: Final = 0.10
@@ -48,7 +48,7 @@ def flags_of(
         "clock_disagree": engine_disagrees or _clocks_disagree(middle),
         "async_ineffective": _holds_the_host(model, middle),
         "noisy": (interval_percent(taken) or 0) > NOISY_PERCENT,
-        "drift": abs(drift(taken) or 0) > DRIFT_SHARE,
+        "drift": abs(drift(taken) or 0) > DRIFT_SHARE and has_trend(taken),
         "not_converged": stopped_by in ("cap_samples", "cap_seconds"),
     }
     return tuple(sorted(name for name, doubtful in doubts.items() if doubtful))

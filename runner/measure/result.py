@@ -24,7 +24,7 @@ FLAGS = {
     "async_ineffective": "a call named async held the host for most of the transfer",
     "gate_timeout": "a gate opened by its time limit instead of by the host",
     "noisy": "the interval of the median is wider than 5 % of it",
-    "drift": "the last third of samples differs by more than 5 % from the first, or the sentinel after from the one before",
+    "drift": "samples rise or fall as a whole, by more than 5 % from first to last third, or the sentinel did between blocks",
     "not_converged": "the interval of the median was still wider than asked for when sampling came to its limit",
     "low_clock": "under load the GPU's clock was below 60 % of its default, or was held down by heat, power or a fault",
     "gpu_shared": "other processes used the GPU at the begin or the end of the run",
