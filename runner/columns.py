@@ -257,6 +257,14 @@ DERIVED: Final = (
         "How much of the shorter legs ran hidden behind the longest one.",
         "1 - (median_wall_ms - bound_full_ms) / (bound_none_ms - bound_full_ms), from 0 to 1",
     ),
+    Column(
+        "copies_to_pay",
+        "number",
+        "copies",
+        "After how many copies to the device page-locked memory has paid what it costs beyond pageable memory; 0 where it costs "
+        "no more, empty where its copies save nothing.",
+        "(median_wall_ms - that of pageable memory) / (copy from pageable memory - copy from this memory), by events",
+    ),
 )
 
 _OVERLAP: Final = (

@@ -11,8 +11,9 @@ from runner.device.contract import Trace
 from runner.memory import DEVICE, KINDS, BufferKind, Pages, kind_of
 from runner.pattern import FLAT, WORD
 from runner.plan import Alloc, Demand, Drain, Free, HostAccess, KernelAccess, Plan, Register, Unregister
-from runner.scenarios.base import Cell, Scenario, Size, field_error, host_ms, timed
+from runner.scenarios.base import Cell, Known, Scenario, Size, field_error, host_ms, timed
 from runner.scenarios.builder import ORDINARY, PlanWriter, check_pages
+from runner.scenarios.transfer import Transfer
 from runner.units import format_size
 
 PAGE_BYTES: Final = 4096
@@ -43,6 +44,12 @@ class Allocation(Scenario):
         False, description="Ask for it although no machine has as much (16 TiB or more), to see how the request is refused."
     )
 
+    payback: bool = Field(
+        False,
+        description="Measure copies to the device from such memory and from pageable memory, too, and tell after how many of "
+        "them page-locking has paid.",
+    )
+
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if self.size % WORD:
@@ -56,9 +63,30 @@ class Allocation(Scenario):
             check_pages(self.host_kind(), self.pages)
         if self.memlock_limit is not None and not self._page_locked():
             raise field_error("memlock_limit", "only memory that is page-locked counts against the limit", _PAGE_LOCKED)
+        if self.payback and (not self._page_locked() or self.memlock_limit is not None or self.beyond_memory):
+            raise field_error("payback", "only page-locked memory that is there can pay", f"false, or buffer: {_PAGE_LOCKED}")
         if self.beyond_memory:
             self._check_beyond()
         return self
+
+    def companions(self) -> dict[str, Scenario]:
+        """Return what tells whether page-locking pays: copies from both kinds of memory, and what pageable memory costs."""
+        if not self.payback:
+            return {}
+        kind: BufferKind = self.host_kind()
+        copies = {
+            name: Transfer(kind="transfer", direction="h2d", buffer=buffer, size=self.size, pages=pages)
+            for name, buffer, pages in (("copy_locked", kind, self.pages), ("copy_pageable", ORDINARY, "normal"))
+        }
+        return {**copies, "memory_pageable": Allocation(kind="allocation", buffer=ORDINARY, size=self.size)}
+
+    def derived(self, known: Known, median_ms: float) -> dict[str, float]:
+        """Return `copies_to_pay`: the cost beyond that of pageable memory over what a copy saves, if it saves anything."""
+        if not {"copy_locked", "copy_pageable", "memory_pageable"} <= known.times_ms.keys():
+            return {}
+        cost = median_ms - known.times_ms["memory_pageable"]
+        saved = known.times_ms["copy_pageable"] - known.times_ms["copy_locked"]
+        return {"copies_to_pay": max(0.0, cost / saved)} if saved > 0 else {}
 
     def _check_beyond(self) -> None:
         """Refuse, at the field, requests that might be granted: in part, or in promises that end the process when kept."""

@@ -9,6 +9,7 @@ from runner.memory import KINDS
 from runner.pattern import FLAT
 from runner.plan import Alloc, Demand, Expect
 from runner.scenarios.allocation import WITNESS_BYTES, Allocation
+from runner.scenarios.base import Known
 from tests.plan_text import lane_text
 from tests.scenarios.combinations import proven_and_refused, refusal
 
@@ -166,3 +167,26 @@ def test_every_combination_is_refused_at_a_field_or_proven_safe() -> None:
 def test_what_cannot_be_is_refused_at_its_field(fields: dict[str, object], field: str, words: str) -> None:
     place, message = refusal({"kind": "allocation", "size": 8, **fields})
     assert (place, words in message) == (field, True)
+
+
+def test_page_locking_has_paid_when_the_copies_have_saved_what_it_cost() -> None:
+    case = allocation(buffer="registered", pages="huge", size=4096, payback=True)
+    companions = case.companions()
+    assert [(name, model.columns()["buffer"], model.columns()["pages"]) for name, model in companions.items()] == [
+        ("copy_locked", "registered", "huge"),
+        ("copy_pageable", "pageable", "normal"),
+        ("memory_pageable", "pageable", "normal"),
+    ]
+    times = {"copy_locked": 1.0, "copy_pageable": 3.0, "memory_pageable": 10.0}
+    assert case.derived(Known(0, times), 25.0) == {"copies_to_pay": 7.5}
+    assert case.derived(Known(0, times), 9.0) == {"copies_to_pay": 0.0}
+    assert case.derived(Known(0, times | {"copy_locked": 3.0}), 25.0) == {}, "nothing is saved"
+    assert case.derived(Known(0, {"copy_locked": 1.0}), 25.0) == {}, "something could not be measured"
+    assert allocation(buffer="pinned").companions() == {}
+
+
+@pytest.mark.parametrize(
+    "fields", [{"buffer": "pageable"}, {"buffer": "managed"}, {"where": "device"}, {"buffer": "pinned", "memlock_limit": 4096}]
+)
+def test_memory_that_is_not_page_locked_or_limited_cannot_pay(fields: dict[str, Any]) -> None:
+    assert refusal({"kind": "allocation", "size": 8, "payback": True, **fields})[0] == "payback"

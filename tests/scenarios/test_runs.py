@@ -65,6 +65,7 @@ RUNS = [
     (f"kind: allocation, {KINDS}, size: 3MiB", ["allocate_ms", "touch_ms", "free_ms"]),
     ("kind: allocation, buffer: registered, pages: huge, size: 4MiB", ["register_ms", "unregister_ms"]),
     ("kind: allocation, where: device, size: 3MiB", ["allocate_ms", "free_ms"]),
+    ("kind: allocation, buffer: [pinned, registered], size: 3MiB, payback: true", ["allocate_ms", "free_ms"]),
     ("kind: allocation, buffer: [pinned, registered], size: 1MiB, memlock_limit: 64MiB", ["allocate_ms", "free_ms"]),
     (f"kind: access, by: cpu, {KINDS}, pattern: [read, write, increment], size: 1MiB, threads: [1, 3], passes: 2", ["access_ms"]),
     (f"kind: access, by: kernel, {IN_PLACE}, pattern: [read, write, increment], size: 1MiB, passes: 3", ["access_ms"]),
