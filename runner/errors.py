@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 
 class DmalabError(Exception):
@@ -92,7 +93,7 @@ class CaseError(DmalabError):
     """One case went wrong; the sweep goes on and the case becomes a row with `status` and a reason."""
 
     exit_code = 4
-    status = "failed"
+    status: Literal["failed", "unsupported"] = "failed"
 
 
 class CaseFailed(CaseError):

@@ -17,7 +17,7 @@ from runner.measure.case import measure_case, measure_together
 from runner.measure.companions import CompanionBook, Prepared
 from runner.measure.environment import placed_for
 from runner.measure.preflight import available_host_bytes, refusal_of
-from runner.measure.result import CaseResult
+from runner.measure.result import CaseResult, refused
 from runner.measure.sentinel import Sentinel
 from runner.spec.experiment import Measure
 
@@ -38,7 +38,7 @@ def play_cases(
         try:
             opened.enter_context(placed_for(facts, measure.placement))
         except CaseUnsupported as error:
-            yield from (_excluded(case) if case.excluded else _refused(case, error) for case in cases)
+            yield from (_excluded(case) if case.excluded else refused(case, error) for case in cases)
             return
         sweep = _Sweep(facts, cases, CompanionBook(device, host, measure), Grouping(cases, facts, host), sentinel, opened)
         done: set[int] = set()
@@ -102,7 +102,7 @@ class _Sweep:
             try:
                 prepared.append(self.book.prepare(case))
             except CaseError as error:
-                yield place, _refused(case, error)
+                yield place, refused(case, error)
         for result in measure_together(self.book.device, self.facts, prepared, self.book.measure):
             yield where[result.case.case_id], result
 
@@ -122,15 +122,11 @@ class _Sweep:
                 return play_apart(Job(address, case, self.book.host_bytes, self.book.measure))
             return measure_case(self.book.device, self.facts, self.book.prepare(case), self.book.measure)
         except CaseError as error:
-            return _refused(case, error)
+            return refused(case, error)
 
 
 def _excluded(case: Case) -> CaseResult:
     return CaseResult(case, "excluded", case.excluded)
-
-
-def _refused(case: Case, error: CaseError) -> CaseResult:
-    return CaseResult(case, "unsupported" if error.status == "unsupported" else "failed", str(error))
 
 
 def with_all_cases(cases: Sequence[Case], results: Sequence[CaseResult], why: str) -> list[CaseResult]:

@@ -21,7 +21,7 @@ from runner.errors import CaseError, EnvironmentProblem
 from runner.expand import Case
 from runner.measure.case import measure_case
 from runner.measure.companions import CompanionBook
-from runner.measure.result import CaseResult
+from runner.measure.result import CaseResult, refused
 from runner.spec.experiment import Measure
 
 
@@ -73,7 +73,7 @@ def _measured(device: Device, job: Job) -> CaseResult:
         prepared = CompanionBook(device, job.host_bytes, job.measure).prepare(job.case)
         return measure_case(device, device.facts(), prepared, job.measure)
     except CaseError as error:
-        return CaseResult(job.case, "unsupported" if error.status == "unsupported" else "failed", str(error))
+        return refused(job.case, error)
 
 
 def _send(result: CaseResult, answer: BinaryIO) -> None:

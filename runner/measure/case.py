@@ -22,7 +22,7 @@ from runner.measure.companions import Prepared, derive
 from runner.measure.engine import engine_disagrees, engine_plays, recorded_figures, records_every_play, summarized
 from runner.measure.environment import Paging, numa_flags, paging_flags, read_paging
 from runner.measure.flags import flags_of
-from runner.measure.result import CaseResult, Role, Sample, StopWord
+from runner.measure.result import CaseResult, Role, Sample, StopWord, refused
 from runner.measure.sampling import is_warm, order_of, stop_of
 from runner.plan import Plan
 from runner.plan_check import check_plan
@@ -242,7 +242,7 @@ def _broken(case: Case, error: CaseError, *, lost: bool) -> CaseResult:
     """Say why a case has no numbers; an error that cost the device is what a hazard looks for, and it names itself."""
     if lost and case.model.TOLERATES:
         return CaseResult(case, "ok", str(error), samples=(Sample("sample", 0, {"faulted": 1.0}),))
-    return CaseResult(case, "unsupported" if error.status == "unsupported" else "failed", str(error))
+    return refused(case, error)
 
 
 def _corrupt(case: Case, wrong: Sequence[Mismatch], play: int, trace: Trace, plan: Plan) -> CaseResult:

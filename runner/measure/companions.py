@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -66,7 +67,9 @@ class CompanionBook:
             key = model.model_dump_json()
             if key not in self._medians:
                 taken = self._play(name, model)
-                self._medians[key] = median([_time_of(model, sample) for sample in taken]) if taken else None
+                self._medians[key] = (
+                    median([sample.figures.get(model.own_time(), math.nan) for sample in taken]) if taken else None
+                )
                 samples += taken
             time = self._medians[key]
             if time is not None:
@@ -89,10 +92,6 @@ class CompanionBook:
         except CaseError:
             return []
         return taken[1:] or taken
-
-
-def _time_of(model: Scenario, sample: Sample) -> float:
-    return sample.figures.get("leg_ms", sample.figures.get(f"{model.CLOCK}_ms", float("nan")))
 
 
 def derive(prepared: Prepared, samples: Sequence[Sample], clock: str) -> dict[str, float]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from runner.errors import CaseError
 from runner.expand import Case
 from runner.timeline import Source
 
@@ -77,3 +78,8 @@ class CaseResult:
     block: int | None = None
     timeline_source: Source = "none"
     not_recorded: str = ""
+
+
+def refused(case: Case, error: CaseError) -> CaseResult:
+    """Return what becomes of a case that the device refused or broke: `failed` or `unsupported`, and the error's own sentence."""
+    return CaseResult(case, error.status, str(error))

@@ -83,6 +83,10 @@ class Scenario(StrictModel):
 
     kind: str
 
+    def own_time(self) -> str:
+        """Return the figure that stands for the whole case where another is held against it."""
+        return f"{self.CLOCK}_ms"
+
     def companions(self) -> Mapping[str, Scenario]:
         """Return the cases that are measured beside this one, by name: its serialized `twin` and its legs.
 

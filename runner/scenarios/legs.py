@@ -34,6 +34,10 @@ class Leg(Scenario):
     passes: int = Field(1, ge=1, description="Passes of the kernel over each chunk.")
     threads: int = Field(1, ge=1, description="Threads of each host copy.")
 
+    def own_time(self) -> str:
+        """Return `leg_ms`, which is of the clock that fits the part."""
+        return "leg_ms"
+
     def payload_bytes(self) -> int:
         """Return the bytes that this part moves or visits."""
         return self.total
