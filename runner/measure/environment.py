@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -99,10 +99,15 @@ def device_flags(*states: DeviceFacts) -> tuple[str, ...]:
     """Return the flags of all rows that follow from the device's state, in alphabetical order; give begin and end of the run.
 
     `low_clock`: under load the multiprocessors ran below LOW_CLOCK_SHARE of their default clock, or something but a setting held
-    them down; a boost above it is nothing to flag. `gpu_shared`: other processes used the GPU.
+    them down; a boost above it is nothing to flag. `gpu_shared`: other processes used the GPU. `launch_blocking`: the driver let
+    every call wait (CUDA_LAUNCH_BLOCKING), which a device opens with only where that was allowed.
     """
-    flags = {"low_clock" for facts in states if why_slow(facts)} | {"gpu_shared" for facts in states if _shared(facts)}
-    return tuple(sorted(flags))
+    doubts: dict[str, Callable[[DeviceFacts], object]] = {
+        "gpu_shared": _shared,
+        "launch_blocking": lambda facts: facts.environment.get("CUDA_LAUNCH_BLOCKING", "0") not in ("", "0"),
+        "low_clock": why_slow,
+    }
+    return tuple(flag for flag, doubt in doubts.items() if any(doubt(facts) for facts in states))
 
 
 def flagged(results: Iterable[CaseResult], flags: Collection[str]) -> list[CaseResult]:

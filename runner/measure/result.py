@@ -29,6 +29,7 @@ FLAGS = {
     "not_converged": "the interval of the median was still wider than asked for when sampling came to its limit",
     "low_clock": "under load the GPU's clock was below 60 % of its default, or was held down by heat, power or a fault",
     "gpu_shared": "other processes used the GPU at the begin or the end of the run",
+    "launch_blocking": "CUDA_LAUNCH_BLOCKING made every call wait, by permission: nothing could overlap",
     "numa_remote": "the thread may have run, or host buffers lay, on another NUMA node than the GPU's",
     "paging": "while the case was measured the process was swapped out or read many pages from a disk",
     "time_not_growing": "a smaller size of the same scenario took longer, beyond the noise; the smaller one is implausible",

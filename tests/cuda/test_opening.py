@@ -20,6 +20,14 @@ def test_a_variable_that_makes_every_call_wait_is_refused() -> None:
         open_context(0, {"CUDA_LAUNCH_BLOCKING": "1"})
 
 
+def test_blocking_launches_can_be_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "_DRIVER_LIBRARY", "libcuda-that-is-not-there.so.1")
+    with pytest.raises(DeviceUnavailable, match="was not found"):  # past the refusal
+        open_context(0, {"CUDA_LAUNCH_BLOCKING": "1", "DMALAB_ALLOW_LAUNCH_BLOCKING": "1"})
+    with pytest.raises(DeviceUnavailable, match="DMALAB_ALLOW_LAUNCH_BLOCKING=1 to measure just that, flagged"):
+        open_context(0, {"CUDA_LAUNCH_BLOCKING": "1", "DMALAB_ALLOW_LAUNCH_BLOCKING": "yes"})
+
+
 def test_a_machine_without_a_driver_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opening, "_DRIVER_LIBRARY", "libcuda-that-is-not-there.so.1")
     with pytest.raises(DeviceUnavailable) as caught:

@@ -67,6 +67,8 @@ def write(root: Path, files: dict[str, str]) -> Path:
         ({"sm_clock_mhz": 1980, "sm_clock_max_mhz": 1980, "clock_limits": "gpu_idle sw_power_cap"}, ("low_clock",)),
         ({"clock_limits": "hw_thermal_slowdown"}, ("low_clock",)),
         ({"other_processes": 2}, ("gpu_shared",)),
+        ({"CUDA_LAUNCH_BLOCKING": "1"}, ("launch_blocking",)),
+        ({"CUDA_LAUNCH_BLOCKING": "0"}, ()),
         ({"other_processes": 0}, ()),
         ({"other_processes": None, "sm_clock_mhz": None, "clock_limits": None}, ()),
         ({}, ()),

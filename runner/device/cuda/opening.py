@@ -19,6 +19,8 @@ from runner.pattern import WORD
 from runner.placement import Wait
 
 INSTALL: Final = "install it with: pip install 'dmalab[cuda]'"
+ALLOW_BLOCKING: Final = "DMALAB_ALLOW_LAUNCH_BLOCKING"
+"""A variable, since workers inherit it and no file should make blocking launches its habit."""
 _DRIVER_LIBRARY: Final = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 
 
@@ -107,10 +109,9 @@ def _parents(module: str) -> set[str]:
 
 def _refuse_blocking_launches(device: str, environment: Mapping[str, str]) -> None:
     value = environment.get("CUDA_LAUNCH_BLOCKING", "0")
-    if value not in ("", "0"):
-        raise DeviceUnavailable(
-            device, f"CUDA_LAUNCH_BLOCKING={value} makes every call wait, so nothing could overlap", "unset CUDA_LAUNCH_BLOCKING"
-        )
+    if value not in ("", "0") and environment.get(ALLOW_BLOCKING) != "1":
+        why = f"CUDA_LAUNCH_BLOCKING={value} makes every call wait, so nothing could overlap"
+        raise DeviceUnavailable(device, why, f"unset CUDA_LAUNCH_BLOCKING, or set {ALLOW_BLOCKING}=1 to measure just that, flagged")
 
 
 def require_driver_library(device: str) -> None:
