@@ -111,7 +111,7 @@ def _refuse_blocking_launches(device: str, environment: Mapping[str, str]) -> No
     value = environment.get("CUDA_LAUNCH_BLOCKING", "0")
     if value not in ("", "0") and environment.get(ALLOW_BLOCKING) != "1":
         why = f"CUDA_LAUNCH_BLOCKING={value} makes every call wait, so nothing could overlap"
-        raise DeviceUnavailable(device, why, f"unset CUDA_LAUNCH_BLOCKING, or set {ALLOW_BLOCKING}=1 to measure just that, flagged")
+        raise DeviceUnavailable(device, why, f"unset CUDA_LAUNCH_BLOCKING, or set {ALLOW_BLOCKING}=1 to measure that, flagged")
 
 
 def require_driver_library(device: str) -> None:
