@@ -24,7 +24,8 @@ from pydantic_core import PydanticCustomError
 
 from runner import __version__
 from runner.errors import DmalabError, EnvironmentProblem, InputError
-from runner.expand import MOST_CASES, expand
+from runner.expand import MOST_CASES
+from runner.grid_count import GridCount, count_grid
 from runner.spec.experiment import check_device
 from runner.spec.load import LoadedExperiment, load_experiment
 from runner.units import counted
@@ -169,9 +170,9 @@ def plan(
 def validate(files: FilesArgument, overrides: SetOption = None, max_cases: CasesOption = MOST_CASES) -> int:
     """Check each FILE and every case of its grid; all problems of all files are shown."""
     experiments = load_all(files, overrides or [])
-    counts = count_all(experiments, max_cases)
-    for loaded, (cases, excluded) in zip(experiments, counts, strict=True):
-        say([f"{loaded.path}: all well, {counted(cases, 'case')}" + (f", {excluded:,} of them excluded" if excluded else "")])
+    for loaded, counts in zip(experiments, count_all(experiments, max_cases), strict=True):
+        excluded = f", {counts.excluded:,} of them excluded" if counts.excluded else ""
+        say([f"{loaded.path}: all well, {counted(counts.cases, 'case')}{excluded}", *counts.advice_lines()])
     return 0
 
 
@@ -238,14 +239,9 @@ def load_all(files: Sequence[str], overrides: Sequence[str]) -> list[LoadedExper
     return gathered([functools.partial(load_experiment, file, overrides) for file in files])
 
 
-def count_all(experiments: Sequence[LoadedExperiment], max_cases: int) -> list[tuple[int, int]]:
-    """Expand every grid; return the cases and the excluded cases of each, or raise one InputError with every problem."""
-
-    def count(loaded: LoadedExperiment) -> tuple[int, int]:
-        excluded = [bool(case.excluded) for case in expand(loaded, max_cases)]
-        return len(excluded), sum(excluded)
-
-    return gathered([functools.partial(count, loaded) for loaded in experiments])
+def count_all(experiments: Sequence[LoadedExperiment], max_cases: int) -> list[GridCount]:
+    """Expand every grid and count its cases, or raise one InputError with every problem."""
+    return gathered([functools.partial(count_grid, loaded, max_cases) for loaded in experiments])
 
 
 def gathered(calls: Sequence[Callable[[], Result]]) -> list[Result]:

@@ -233,6 +233,22 @@ def test_validate_counts_cases(small: Path) -> None:
     assert "overlap.yaml: all well, 17 cases" in result.stdout
 
 
+def test_validate_warns_of_rings_that_cannot_overlap(tmp_path: Path) -> None:
+    path = tmp_path / "ring.yaml"
+    path.write_text(
+        "name: ring\nquestion: Can it?\nscenarios:\n  ring:\n    kind: pipeline\n    schedule: overlapped\n"
+        "    staging: [direct, copy]\n"
+        "    buffer: [pinned, pageable, write_combined]\n    total: 4MiB\n    chunk: [1MiB, 2MiB]\n"
+    )
+    result = dmalab("validate", path)
+    assert result.stdout.splitlines()[1:] == [
+        "  ring, 4 cases: pageable memory is ordinary memory, which the driver stages through a pinned buffer of its own: "
+        "a call that copies it waits, so this ring can hide little; take buffer: pinned, or compare both",
+        "  ring, 2 cases: write_combined memory is page-locked memory that the processor writes past its caches and reads "
+        "slowly: copying results out of it may take most of the time",
+    ]
+
+
 def test_validate_names_the_nearest_experiment() -> None:
     result = dmalab("validate", "overlapp")
     assert result.exit_code == 2

@@ -145,6 +145,10 @@ class Scenario(StrictModel):
         """Return how many copy calls of a sample are named async and timed by `call_us`."""
         return 0
 
+    def advice(self) -> str:
+        """Say in one sentence why the case cannot show what its fields suggest, empty where nothing speaks against it."""
+        return ""
+
     def describe(self) -> str:
         """Say in one sentence what this case does, every size in bytes."""
         raise NotImplementedError

@@ -16,7 +16,7 @@ from runner.scenarios.base import Cell, Known, Scenario, Size, Streams, StrictMo
 from runner.scenarios.pipeline_checks import check_pipeline
 from runner.scenarios.pipeline_legs import companions_of, derive, resolve
 from runner.scenarios.pipeline_plan import write_pipeline
-from runner.scenarios.pipeline_words import describe_pipeline
+from runner.scenarios.pipeline_words import advise_pipeline, describe_pipeline
 
 LARGEST_PASSES = 10_000
 LARGEST_RATIO = 100.0
@@ -155,6 +155,10 @@ class Pipeline(Scenario):
     def output_of(self, size: int) -> Fraction:
         """Return the bytes of the output of `size` bytes of input; the ratio is taken as written in decimal."""
         return Fraction(size) if self.output_ratio == 1 else size * Fraction(str(self.output_ratio))
+
+    def advice(self) -> str:
+        """Warn of memory under which the ring cannot overlap, and of stagers that the processor reads slowly."""
+        return advise_pipeline(self)
 
     def describe(self) -> str:
         """Say in one sentence what one sample does."""

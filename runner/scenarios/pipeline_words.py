@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from runner.memory import kind_of
 from runner.units import counted
 
 if TYPE_CHECKING:
@@ -18,6 +19,19 @@ def describe_pipeline(pipeline: Pipeline) -> str:
         f"take {pipeline.total:,} bytes {where[pipeline.direction]} {chunks} {_ring(pipeline)}, {_work(pipeline)}; "
         f"{_data(pipeline)}{_allocation(pipeline)}"
     )
+
+
+def advise_pipeline(pipeline: Pipeline) -> str:
+    """Warn of memory under which the ring cannot overlap, and of stagers that the processor reads slowly; else empty."""
+    handed = kind_of(pipeline.handed())
+    if pipeline.schedule == "overlapped" and not handed.asynchronous:
+        return (
+            f"{handed.name} memory is {handed.meaning}: a call that copies it waits, so this ring can hide little; "
+            "take buffer: pinned, or compare both"
+        )
+    if pipeline.staging == "copy" and pipeline.direction != "upload" and handed.slow_cpu_read:
+        return f"{handed.name} memory is {handed.meaning}: copying results out of it may take most of the time"
+    return ""
 
 
 def _ring(pipeline: Pipeline) -> str:
