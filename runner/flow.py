@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,7 @@ from runner.measure.engine import describe_engines
 from runner.measure.environment import device_flags, flagged, host_facts, state_of
 from runner.measure.result import CaseResult, Status
 from runner.measure.sentinel import Sentinel, describe_sentinel
+from runner.measure.spent import Spent, measuring_share, spent_of_run
 from runner.rows import RunInfo
 from runner.run_folder import RunFolder, describe_device, describe_host, utc_now
 from runner.spec.experiment import Measure
@@ -56,6 +57,8 @@ class RunOutcome:
     results: tuple[CaseResult, ...]
     verdicts: tuple[Verdict, ...]
     exit_code: int
+    spent: Mapping[str, float]
+    """Seconds by what they went to, as in `runner.measure.spent`."""
 
 
 def run_experiment(loaded: LoadedExperiment, *, device: str | None, out: Path, max_cases: int, watcher: Watcher) -> RunOutcome:
@@ -64,11 +67,15 @@ def run_experiment(loaded: LoadedExperiment, *, device: str | None, out: Path, m
     `device` overrides the file's own. An interrupt (KeyboardInterrupt) ends the sweep; what was measured is written all the same
     and the exit code is 130. Raises InputError, DeviceUnavailable or EnvironmentProblem before anything is measured.
     """
-    cases = list(expand(loaded, max_cases))
-    opened = open_device(device or loaded.experiment.device, loaded.experiment.measure.wait)
+    spent = Spent()
+    with spent.on("expansion"):
+        cases = list(expand(loaded, max_cases))
+    with spent.on("start_up"):
+        opened = open_device(device or loaded.experiment.device, loaded.experiment.measure.wait)
     with closing(opened.device):
-        facts = opened.device.facts()
-        folder = _start(out, loaded, facts, opened.note, opened.device.recording)
+        with spent.on("start_up"):
+            facts = opened.device.facts()
+            folder = _start(out, loaded, facts, opened.note, opened.device.recording)
         results: list[CaseResult] = []
         sentinel = Sentinel()
         states, interrupted = [facts], False
@@ -76,14 +83,15 @@ def run_experiment(loaded: LoadedExperiment, *, device: str | None, out: Path, m
             watcher.opened(loaded, facts, opened.note, len(cases))
             _sweep(opened.device, facts, cases, loaded.experiment.measure, results, watcher, sentinel)
             if not opened.device.lost:
-                states.append(opened.device.facts())
+                with spent.on("start_up"):
+                    states.append(opened.device.facts())
         except KeyboardInterrupt:
             interrupted = True
         finally:
             rows = judged(
                 with_all_cases(cases, results, "the run stopped early"), sentinel.readings, loaded.experiment.measure.clock
             )
-            outcome = _finish(folder, loaded, states, flagged(rows, device_flags(*states)), sentinel, interrupted)
+            outcome = _finish(folder, loaded, states, flagged(rows, device_flags(*states)), sentinel, spent, interrupted)
     watcher.finished(outcome)
     return outcome
 
@@ -134,13 +142,16 @@ def _finish(
     states: Sequence[DeviceFacts],
     results: Sequence[CaseResult],
     sentinel: Sentinel,
+    spent: Spent,
     interrupted: bool,
 ) -> RunOutcome:
     """Write the tables, the verdicts and the final manifest; `states` are the device at the begin and, if that came, the end."""
     experiment, facts = loaded.experiment, states[0]
     run = run_info(folder.run_id, loaded, facts)
-    verdicts = judge(experiment, results, run)
-    write_tables(folder.path, run, results, verdicts, sentinel.readings)
+    with spent.on("tables"):
+        verdicts = judge(experiment, results, run)
+        write_tables(folder.path, run, results, verdicts, sentinel.readings)
+    seconds = spent_of_run(spent, results, sentinel.readings)
     statuses = Counter(result.status for result in results)
     code = 130 if interrupted else _exit_code(statuses, verdicts)
     folder.write_manifest(
@@ -150,10 +161,12 @@ def _finish(
         sentinel=describe_sentinel(sentinel.readings),
         engines=describe_engines(results),
         device_at_end=state_of(states[-1]) if len(states) > 1 else None,
+        seconds={what: round(each, 6) for what, each in seconds.items()} | {"total": round(sum(seconds.values()), 6)},
+        measuring_share=round(measuring_share(seconds), 4),
         exit_code=code,
     )
     folder.point_latest()
-    return RunOutcome(loaded, folder.path, folder.run_id, facts, tuple(results), tuple(verdicts), code)
+    return RunOutcome(loaded, folder.path, folder.run_id, facts, tuple(results), tuple(verdicts), code, seconds)
 
 
 def run_info(run_id: str, loaded: LoadedExperiment, facts: DeviceFacts) -> RunInfo:

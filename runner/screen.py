@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,6 +14,7 @@ from runner.device.contract import DeviceFacts
 from runner.expand import Case
 from runner.flow import RunOutcome
 from runner.measure.result import CaseResult
+from runner.measure.spent import measuring_share
 from runner.pricing import Price
 from runner.rows import Row, RunInfo, summary_rows
 from runner.scenarios.base import Cell
@@ -105,7 +106,16 @@ def closing_lines(outcome: RunOutcome, rows: Sequence[Row]) -> list[str]:
         *map(verdict_line, outcome.verdicts),
         *trouble_lines(outcome.results),
         f"The tables are in {outcome.folder}/ (summary.csv, samples.csv, columns.csv).",
+        spent_sentence(outcome.spent),
     ]
+
+
+def spent_sentence(spent: Mapping[str, float]) -> str:
+    """Say how long a run took, and how much of that was measuring; `spent` is by `runner.measure.spent`."""
+    whole, checking = format_seconds(sum(spent.values())), format_seconds(spent["verification"])
+    return (
+        f"It took {whole}, checking the data {checking} of that; the timed plays have {measuring_share(spent):.0%} of the rest."
+    )
 
 
 def verdict_line(verdict: Verdict) -> str:

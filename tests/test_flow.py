@@ -12,6 +12,7 @@ from runner.device.contract import DeviceFacts
 from runner.errors import DeviceUnavailable, SpecError
 from runner.flow import RunOutcome, run_experiment
 from runner.measure.result import CaseResult
+from runner.measure.spent import SPENT
 from runner.results import read_results
 from runner.spec.load import LoadedExperiment, load_experiment
 
@@ -81,6 +82,17 @@ def test_a_run_leaves_every_table_the_original_file_and_a_complete_manifest(tmp_
     assert manifest["device"]["name"] == "simulated:test"
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", manifest["finished_utc"])
     assert (tmp_path / "out" / "ring" / "latest").resolve() == outcome.folder.resolve()
+
+
+def test_the_manifest_tells_what_the_time_went_to(tmp_path: Path) -> None:
+    manifest = json.loads((run(tmp_path).folder / "manifest.json").read_text())
+    seconds = dict(manifest["seconds"])
+    total = seconds.pop("total")
+    assert seconds.keys() == SPENT.keys()
+    assert sum(seconds.values()) == pytest.approx(total, abs=1e-4)
+    not_here = {"warm_ups", "recorded", "sentinel", "reading"}
+    assert {what for what, each in seconds.items() if each == 0} - {"filling"} == not_here, "a simulated run has none of these"
+    assert 0 < manifest["measuring_share"] < 1
 
 
 def test_the_cells_are_a_function_of_file_and_profile_alone(tmp_path: Path) -> None:

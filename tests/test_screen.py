@@ -12,6 +12,7 @@ from rich.text import Text
 
 from runner.device.contract import DeviceFacts
 from runner.flow import RunOutcome
+from runner.measure import spent
 from runner.measure.result import CaseResult
 from runner.screen import (
     Grid,
@@ -31,6 +32,7 @@ from tests.results_for_tests import MIB, case, ok, pipeline, transfer
 
 SIMULATED = DeviceFacts("simulated:test", "simulated", 2**30, 2**30, 2, {})
 REAL = DeviceFacts("NVIDIA H200", "cuda", 2**37, 2**37, 3, {})
+SPENT = dict.fromkeys(spent.SPENT, 0.0) | {"verification": 2.0, "filling": 4.0, "samples": 3.0, "sentinel": 1.0}
 LOOP = pipeline(schedule="serialized", buffer="pageable")
 
 
@@ -48,7 +50,7 @@ def loaded(tmp_path: Path) -> LoadedExperiment:
 def outcome(
     loaded: LoadedExperiment, *results: CaseResult, facts: DeviceFacts = REAL, verdicts: tuple[Verdict, ...] = ()
 ) -> RunOutcome:
-    return RunOutcome(loaded, Path("results/demo/x"), "r_x", facts, results, verdicts, 0)
+    return RunOutcome(loaded, Path("results/demo/x"), "r_x", facts, results, verdicts, 0, SPENT)
 
 
 def closing(of: RunOutcome) -> list[str]:
@@ -108,7 +110,8 @@ def test_nothing_to_compare_says_so(loaded: LoadedExperiment) -> None:
     lines = closing(outcome(loaded, failed, ring(100.0, MIB, 2)))
     assert lines[0] == "No case can be compared with the baseline serialized."
     assert lines[1] == "1 case failed: out of memory"
-    assert lines[-1].startswith("The tables are in results/demo/x/")
+    assert lines[-2].startswith("The tables are in results/demo/x/")
+    assert lines[-1] == "It took 10.0 s, checking the data 2.0 s of that; the timed plays have 50% of the rest."
 
 
 def test_verdicts_are_told(loaded: LoadedExperiment) -> None:

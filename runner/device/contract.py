@@ -14,7 +14,7 @@ with the same words. A device is used by one thread and closed by it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from runner.plan import Plan
@@ -78,7 +78,8 @@ class Trace:
     buffer b (`pageable`, `pinned`, `device`, …). `gate_timeout` tells that a gate opened by its limit. `cpu_ns[m]` is the
     processor time of the lane at mark m, and `memory_bytes[m]` what the system counts as (resident, locked) memory of the process
     there (None: not asked for, or not told). `numa_nodes[b]` is the host's NUMA node on which most pages of buffer b lie (None:
-    on the device, or not told).
+    on the device, or not told). `spent_ns` is how long this machine took for the preparation and for the lanes until all was
+    done, by its own clock, which no two plays have alike (None: not parted).
     """
 
     host_ns: tuple[int | None, ...]
@@ -90,6 +91,7 @@ class Trace:
     memory_bytes: tuple[tuple[int, int] | None, ...] = ()
     not_recorded: str = ""
     numa_nodes: tuple[int | None, ...] = ()
+    spent_ns: tuple[int, int] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
-from time import monotonic
+from time import monotonic, perf_counter
 
 from runner.device.contract import Device, DeviceFacts, Mismatch, Session, Trace
 from runner.errors import CaseError, CaseUnsupported
@@ -24,6 +24,7 @@ from runner.measure.environment import Paging, numa_flags, paging_flags, read_pa
 from runner.measure.flags import flags_of
 from runner.measure.result import CaseResult, Role, Sample, StopWord, refused
 from runner.measure.sampling import is_warm, order_of, stop_of
+from runner.measure.spent import Spent
 from runner.plan import Plan
 from runner.plan_check import check_plan
 from runner.scenarios.base import Clock
@@ -81,24 +82,30 @@ class CaseRun:
     _gate_timeout: bool = False
     _paging: Paging | None = None
     _seconds: float = 0.0
+    _spent: Spent = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._spent = Spent(self.prepared.seconds)
 
     def attempt(self, step: Callable[[], None]) -> None:
         """Do one step; where it fails or ends the case, close the session and keep the result."""
         try:
             step()
-            if self.result is not None:
-                self.close()
         except CaseError as error:
             self._end(_broken(self.prepared.case, error, lost=self.device.lost))
+        if self.result is not None:
             self.close()
+            self.result = replace(self.result, seconds=self._spent.seconds)
 
     def open(self) -> None:
         """Write and check the Plan, and open it on the device."""
         if self._clock == "engine" and self.device.recording:
             raise CaseUnsupported(f"measure.clock is engine, but no play can be recorded: {self.device.recording}")
-        self._plan = self.prepared.case.model.plan()
-        check_plan(self._plan)
-        self._session = self.device.open(self._plan)
+        with self._spent.on("plans"):
+            self._plan = self.prepared.case.model.plan()
+            check_plan(self._plan)
+        with self._spent.on("opening"):
+            self._session = self.device.open(self._plan)
 
     def warm_up(self) -> None:
         """Play until the case is warm; a device without noise needs none of it."""
@@ -126,7 +133,8 @@ class CaseRun:
         """Close the session; safe to call twice."""
         session, self._session = self._session, None
         if session is not None:
-            session.close()
+            with self._spent.on("opening"):
+                session.close()
 
     def _record(self) -> None:
         """Play some more for what the engines say, after all that is quoted."""
@@ -140,9 +148,12 @@ class CaseRun:
         assert self._plan is not None, "what is open has a Plan"
         model, play = self.prepared.case.model, len(self._samples)
         record = role == "engine" or records_every_play(self.device, self._clock)
+        begun = perf_counter()
         self._trace = trace = self._session.play(play, record=True) if record else self._session.play(play)
+        self._spent.play(role, trace, perf_counter() - begun)
         self._gate_timeout |= trace.gate_timeout
-        wrong = self._session.verify()
+        with self._spent.on("verification"):
+            wrong = self._session.verify()
         if wrong and not model.TOLERATES:
             self._end(_corrupt(self.prepared.case, wrong, play, trace, self._plan))
             return

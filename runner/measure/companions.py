@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from time import perf_counter
 from typing import Final
 
 from runner.device.contract import Device
@@ -13,6 +14,7 @@ from runner.errors import CaseError
 from runner.expand import Case
 from runner.measure.engine import EventConstant, measure_event_constant
 from runner.measure.result import Sample
+from runner.measure.spent import Spent
 from runner.plan_check import check_plan
 from runner.scenarios.base import Known, Scenario
 from runner.spec.experiment import Measure
@@ -26,13 +28,15 @@ MOST_SAMPLES: Final = 5
 class Prepared:
     """A case ready to be measured: its model with every number resolved, what is known, and the samples taken on the way.
 
-    `event_constant` is what a pair of events adds on the device; a case without it is not recorded.
+    `event_constant` is what a pair of events adds on the device; a case without it is not recorded. `seconds` are what all this
+    has cost, by what they went to.
     """
 
     case: Case
     known: Known
     samples: tuple[Sample, ...]
     event_constant: EventConstant | None = None
+    seconds: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -51,22 +55,24 @@ class CompanionBook:
         A companion that the device refuses stays unknown; what follows from it is then missing. Raises CaseFailed where the case
         itself cannot be resolved without.
         """
-        known, samples = self._known(case.model.companions())
+        spent = Spent()
+        known, samples = self._known(case.model.companions(), spent)
         model = case.model.resolved(known)
         if model is not case.model:
-            known, more = self._known(model.companions())
+            known, more = self._known(model.companions(), spent)
             samples += more
         if not self._event_constants:
-            self._event_constants.append(measure_event_constant(self.device))
-        return Prepared(replace(case, model=model), known, tuple(samples), self._event_constants[0])
+            with spent.on("companions"):
+                self._event_constants.append(measure_event_constant(self.device))
+        return Prepared(replace(case, model=model), known, tuple(samples), self._event_constants[0], spent.seconds)
 
-    def _known(self, companions: Mapping[str, Scenario]) -> tuple[Known, list[Sample]]:
+    def _known(self, companions: Mapping[str, Scenario], spent: Spent) -> tuple[Known, list[Sample]]:
         times: dict[str, float] = {}
         samples: list[Sample] = []
         for name, model in companions.items():
             key = model.model_dump_json()
             if key not in self._medians:
-                taken = self._play(name, model)
+                taken = self._play(name, model, spent)
                 self._medians[key] = (
                     median([sample.figures.get(model.own_time(), math.nan) for sample in taken]) if taken else None
                 )
@@ -76,17 +82,24 @@ class CompanionBook:
                 times[name] = time
         return Known(self.host_bytes, times), samples
 
-    def _play(self, name: str, model: Scenario) -> list[Sample]:
+    def _play(self, name: str, model: Scenario, spent: Spent) -> list[Sample]:
         """Play a companion some times, first to warm up; nothing where the device refuses it or its data are wrong."""
         count = 1 if self.device.deterministic else 1 + min(self.measure.samples, MOST_SAMPLES)
         taken: list[Sample] = []
-        plan = model.plan()
-        check_plan(plan)
+        with spent.on("plans"):
+            plan = model.plan()
+            check_plan(plan)
         try:
-            with closing(self.device.open(plan)) as session:
+            with spent.on("opening"):
+                session = self.device.open(plan)
+            with closing(session):
                 for play in range(count):
+                    begun = perf_counter()
                     trace = session.play(play)
-                    if session.verify():
+                    spent.play("companion", trace, perf_counter() - begun)
+                    with spent.on("verification"):
+                        wrong = session.verify()
+                    if wrong:
                         return []
                     taken.append(Sample(name, play, model.figures(plan, trace)))
         except CaseError:

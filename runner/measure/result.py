@@ -62,7 +62,8 @@ class CaseResult:
     from those that other cases share. `deterministic` tells that every sample is the same by construction, so that no interval
     may be made of them. `stopped_by` tells why there are no more samples, None where there are none, and `block` which reading of
     the sentinel was the last before them, from 0; None where there is no sentinel.
-    `timeline_source` tells what the overlap was read from, `not_recorded` why plays that were to be recorded were not.
+    `timeline_source` tells what the overlap was read from, `not_recorded` why plays that were to be recorded were not. `seconds`
+    are what the case cost the run, by what they went to (`runner.measure.spent`), those of its companions included.
     """
 
     case: Case
@@ -79,6 +80,7 @@ class CaseResult:
     block: int | None = None
     timeline_source: Source = "none"
     not_recorded: str = ""
+    seconds: Mapping[str, float] = field(default_factory=dict, compare=False)
 
 
 def refused(case: Case, error: CaseError) -> CaseResult:

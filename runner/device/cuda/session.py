@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from time import perf_counter_ns
 from typing import Any
 
 from runner.device.contract import Mismatch, Trace
@@ -68,15 +69,19 @@ class CudaSession:
         if self._failed:
             raise CaseFailed("an earlier play of this case failed, so no other can be trusted")
         of.state.begin(sample)
+        begun = perf_counter_ns()
         try:
             self._run("prepare", self._prepare)
             of.gates.shut_all()
             self._context.synchronize()
+            prepared = perf_counter_ns()
             with self._recording(of) if record else Unrecorded(self._lanes) as played:
+                started = perf_counter_ns()
                 failure = play_lanes(played.lanes, self._context.current, self._start, self._unblock)
                 if failure is not None:
                     raise self._explain(failure, self._plan.lanes[failure[0]], f"lane {failure[0]}")
                 self._context.synchronize()
+                ended = perf_counter_ns()
             times = of.events.times(self._recorded)
             if not self._asked:
                 self._memory.ask_all()
@@ -97,6 +102,7 @@ class CudaSession:
             memory_bytes=tuple(of.state.memory_bytes),
             not_recorded=played.problem,
             numa_nodes=tuple(self._memory.numa_nodes),
+            spent_ns=(prepared - begun, ended - started),
         )
 
     def verify(self) -> tuple[Mismatch, ...]:
