@@ -22,6 +22,7 @@ from runner.measure.companions import Prepared, derive
 from runner.measure.engine import engine_disagrees, engine_plays, recorded_figures, records_every_play, summarized
 from runner.measure.environment import Paging, numa_flags, paging_flags, read_paging
 from runner.measure.flags import flags_of
+from runner.measure.listener import NOBODY, Listener
 from runner.measure.result import CaseResult, Role, Sample, StopWord, refused
 from runner.measure.sampling import is_warm, order_of, stop_of
 from runner.measure.spent import Spent
@@ -33,29 +34,34 @@ from runner.stats import median
 from runner.timeline import Source
 
 
-def measure_case(device: Device, facts: DeviceFacts, prepared: Prepared, measure: Measure) -> CaseResult:
+def measure_case(
+    device: Device, facts: DeviceFacts, prepared: Prepared, measure: Measure, listener: Listener = NOBODY
+) -> CaseResult:
     """Measure one case on an opened device, beside the companions that were measured before it.
 
     A case that the device refuses or breaks becomes a result with `failed` or `unsupported` and the reason; errors that are not
     the case's own (PlanError) fly on.
     """
-    (result,) = measure_together(device, facts, [prepared], measure)
+    (result,) = measure_together(device, facts, [prepared], measure, listener)
     return result
 
 
-def measure_together(device: Device, facts: DeviceFacts, prepared: Sequence[Prepared], measure: Measure) -> Iterator[CaseResult]:
+def measure_together(
+    device: Device, facts: DeviceFacts, prepared: Sequence[Prepared], measure: Measure, listener: Listener = NOBODY
+) -> Iterator[CaseResult]:
     """Measure cases side by side and yield each one's result as soon as it has ended.
 
     All are opened, then all are warmed up, then each round plays every case that still needs samples once, in an order of its
     own, so that whatever drifts meets all alike. A case that fails leaves the others alone, unless it costs the device: then its
-    result is the last, and those without one were not measured.
+    result is the last, and those without one were not measured. `listener` hears of every step.
     """
-    runs = [CaseRun(device, facts, each, measure) for each in prepared]
+    runs = [CaseRun(device, facts, each, measure, listener) for each in prepared]
     with ExitStack() as opened:
         for run in runs:
             opened.callback(run.close)
         for run, step in _steps(runs):
             if run.result is None:
+                listener.begins(run.prepared.case)
                 run.attempt(step)
                 if run.result is not None:
                     yield run.result
@@ -71,6 +77,7 @@ class CaseRun:
     facts: DeviceFacts
     prepared: Prepared
     measure: Measure
+    listener: Listener = NOBODY
     result: CaseResult | None = None
     _plan: Plan | None = None
     _session: Session | None = None
@@ -167,6 +174,8 @@ class CaseRun:
             figures |= recorded
         times = self._times_ms[role]
         self._samples.append(Sample(role, len(times), figures, number, order))
+        if not self.device.deterministic:
+            self.listener.played(self.prepared.case, self._samples[-1])
         times.append(figures.get(f"{self._clock}_ms", math.nan))
 
     def _quoted(self, figures: dict[str, float]) -> dict[str, float]:

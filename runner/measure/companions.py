@@ -41,12 +41,12 @@ class Prepared:
 
 @dataclass(slots=True)
 class CompanionBook:
-    """The companions measured so far on one device."""
+    """The companions measured so far on one device; `medians` in ms by the JSON of their models, None for a refused one."""
 
     device: Device
     host_bytes: int
     measure: Measure
-    _medians: dict[str, float | None] = field(default_factory=dict)
+    medians: dict[str, float | None] = field(default_factory=dict)
     _event_constants: list[EventConstant | None] = field(default_factory=list)
 
     def prepare(self, case: Case) -> Prepared:
@@ -67,20 +67,16 @@ class CompanionBook:
         return Prepared(replace(case, model=model), known, tuple(samples), self._event_constants[0], spent.seconds)
 
     def _known(self, companions: Mapping[str, Scenario], spent: Spent) -> tuple[Known, list[Sample]]:
-        times: dict[str, float] = {}
         samples: list[Sample] = []
         for name, model in companions.items():
             key = model.model_dump_json()
-            if key not in self._medians:
+            if key not in self.medians:
                 taken = self._play(name, model, spent)
-                self._medians[key] = (
+                self.medians[key] = (
                     median([sample.figures.get(model.own_time(), math.nan) for sample in taken]) if taken else None
                 )
                 samples += taken
-            time = self._medians[key]
-            if time is not None:
-                times[name] = time
-        return Known(self.host_bytes, times), samples
+        return known_of(companions, self.medians, self.host_bytes), samples
 
     def _play(self, name: str, model: Scenario, spent: Spent) -> list[Sample]:
         """Play a companion some times, first to warm up; nothing where the device refuses it or its data are wrong."""
@@ -105,6 +101,12 @@ class CompanionBook:
         except CaseError:
             return []
         return taken[1:] or taken
+
+
+def known_of(companions: Mapping[str, Scenario], medians: Mapping[str, float | None], host_bytes: int) -> Known:
+    """Return what is known of a case by the medians of its companions, in ms by the JSON of their models."""
+    times = {name: medians.get(model.model_dump_json()) for name, model in companions.items()}
+    return Known(host_bytes, {name: time for name, time in times.items() if time is not None})
 
 
 def derive(prepared: Prepared, samples: Sequence[Sample], clock: str) -> dict[str, float]:
