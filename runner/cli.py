@@ -1,4 +1,5 @@
-"""The command line: `dmalab VERB`. The only place that prints or exits; everything else returns lines or raises.
+"""The command line: `dmalab VERB`. With `runner.cli_shell` the only place that prints or exits;
+everything else returns lines or raises.
 
 Exit codes: 0 all well, 2 bad file or use, 3 environment (also when no case could run), 4 some case gave no number, 5 an
 expectation missed, 130 interrupted, 70 our own fault. Of several runs the first of 130, 70, 3, 2, 4, 5 that holds. What only
@@ -9,21 +10,20 @@ from __future__ import annotations
 
 import functools
 import gc
-import os
 import signal
 import sys
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 from pydantic_core import PydanticCustomError
 
-from runner import __version__
-from runner.errors import DmalabError, EnvironmentProblem, InputError
+from runner import __version__, cli_results
+from runner.cli_shell import coloured, guarded, say
+from runner.errors import InputError
 from runner.expand import MOST_CASES
 from runner.grid_count import GridCount, count_grid
 from runner.spec.experiment import check_device
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 WORST_FIRST: Final = (130, 70, 3, 2, 4, 5, 0)
 LARGEST_GRID: Final = 10_000_000
 """The most that `--max-cases` can be raised to: a case takes about a kilobyte of memory."""
-CLOSED_PIPE: Final = 141
-"""What a shell gives for a command whose reader went away, as in `dmalab list | head`."""
 Result = TypeVar("Result")
 
 app = typer.Typer(
@@ -47,6 +45,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+cli_results.register(app)
 
 
 def checked_device(text: str | None) -> str | None:
@@ -96,30 +95,6 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends a run wants what was measured, as with Ctrl-C
     gc.freeze()  # the modules are here to stay: looking through them for garbage again and again is a tenth of a large grid
     app(prog_name="dmalab")
-
-
-def guarded(verb: Callable[..., int]) -> Callable[..., None]:
-    """Turn what a verb returns or raises into an exit code, and an error into its own sentence on stderr."""
-
-    @functools.wraps(verb)
-    def command(*arguments: Any, **options: Any) -> None:
-        try:
-            code = verb(*arguments, **options)
-        except DmalabError as error:
-            say_error(str(error))
-            code = error.exit_code
-        except KeyboardInterrupt:
-            say_error("interrupted")
-            code = 130
-        except BrokenPipeError:
-            silence_stdout()
-            code = CLOSED_PIPE
-        except Exception as error:
-            say_error(own_fault(error))
-            code = 70
-        raise typer.Exit(code)
-
-    return command
 
 
 @app.command()
@@ -274,48 +249,3 @@ def watching() -> Iterator[Watcher]:
         yield TerminalWatcher(console.print, progress)
     finally:
         progress.stop()
-
-
-def say(lines: Sequence[str]) -> None:
-    """Print lines at once, so that a pipe sees each as it comes; raises EnvironmentProblem where they cannot be written."""
-    try:
-        print("\n".join(lines), flush=True)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        silence_stdout()
-        raise EnvironmentProblem(f"the standard output cannot be written: {error.strerror}") from None
-
-
-def coloured(lines: Sequence[str]) -> Sequence[str]:
-    """Return the lines of a diagnosis with their levels in colour where they go to a terminal that wants any (NO_COLOR)."""
-    if not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
-        return lines
-    colours = {"ok  ": "32", "warn": "33", "bad ": "31"}
-    return [f"\x1b[{colours[line[:4]]}m{line[:4]}\x1b[0m{line[4:]}" if line[:4] in colours else line for line in lines]
-
-
-def silence_stdout() -> None:
-    """Let what is still to be written go nowhere, so that closing the stream at the end stays silent too."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def say_error(sentence: str) -> None:
-    """Print a sentence where errors belong."""
-    print(sentence, file=sys.stderr, flush=True)
-
-
-def own_fault(error: Exception) -> str:
-    """Return the sentence for an error that nobody foresaw, with the whole traceback only where it is asked for."""
-    if os.environ.get("DMALAB_TRACEBACK") == "1":
-        return "".join(traceback.format_exception(error)).rstrip()
-    frames = traceback.extract_tb(error.__traceback__)
-    ours = [frame for frame in frames if Path(frame.filename).is_relative_to(Path(__file__).parent)]
-    place = (
-        f"{Path(ours[-1].filename).relative_to(Path(__file__).parent.parent)}:{ours[-1].lineno}" if ours else "an unknown place"
-    )
-    said = " ".join(str(error).split())
-    return (
-        f"dmalab stopped by a fault of its own: {type(error).__name__}{f' ({said})' if said else ''} in {place}; please report "
-        f"this sentence with the experiment's file and what dmalab {__version__} says when run again with DMALAB_TRACEBACK=1"
-    )
