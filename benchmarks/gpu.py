@@ -1,204 +1,137 @@
-"""How near the runner comes to native code on a real GPU: python benchmarks/gpu.py [--out FILE.json].
+"""How near the runner comes to native code on a real GPU: python benchmarks/gpu.py [--out FOLDER]; `make bench-gpu` calls it.
 
-Builds benchmarks/native/native.cu with nvcc and lets both measure the same work by turns, several rounds, so that a change of the
-machine meets both alike. Ratios are of medians over all samples; what is compared is told in `native.cu` and in the scenarios.
-Exit code 1 where a goal is missed.
+Builds the native twin with nvcc and lets both do the same work by turns, several rounds, each first in every other round, so that
+a change of the machine meets both alike. Then it runs whole experiments and reads from their manifests where the time went. What
+is compared is told in native/native.cu and in speed_works.py. Writes speed.json, speed.md, goals.csv and samples.csv into FOLDER.
+Whatever fails is told in its row, and the rest goes on. Exit code 1 where a goal is missed.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import json
-import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
-from statistics import median
-from typing import Literal
+from typing import Final
+
+from speed_goals import Cells, Sample, Verdict, Work, sample_rows, table_of
+from speed_runs import Run, as_json, judged_runs
+from speed_works import GOALS, all_works
+from twin import Native, build
 
 from runner.device.contract import Device, DeviceFacts
-from runner.device.cuda.device import CudaDevice
-from runner.scenarios.base import Scenario
-from runner.scenarios.pipeline import Pipeline
-from runner.scenarios.transfer import Transfer
-from runner.units import format_size
+from runner.device.select import open_device
+from runner.plan_check import check_plan
+from runner.scenarios import SCENARIOS
 
-MIB = 1 << 20
-TOTAL = 256 * MIB
-ROUNDS = 4
-WARMUPS = 2
-SOURCE = Path(__file__).parent / "native" / "native.cu"
-
-
-@dataclass
-class Work:
-    """One thing that both measure: the twin's request, the runner's case, and the milliseconds of each sample."""
-
-    name: str
-    group: str
-    request: str
-    case: Scenario
-    metric: str
-    samples: int
-    native_ms: list[float] = field(default_factory=list)
-    ours_ms: list[float] = field(default_factory=list)
-
-    @property
-    def ratio(self) -> float:
-        """Our median time over the twin's."""
-        return median(self.ours_ms) / median(self.native_ms)
-
-
-@dataclass(frozen=True)
-class Goal:
-    """A goal of the project: `met` judges the works of a group and says in numbers what it saw."""
-
-    text: str
-    group: str
-    judge: Callable[[Sequence[Work]], tuple[float, bool]]
-
-
-def works() -> list[Work]:
-    listed = [copy_work(way, size) for way in ("h2d", "d2h") for size in (MIB, 16 * MIB, 64 * MIB, 256 * MIB)]
-    chunk = 32 * MIB
-    ring = Pipeline(kind="pipeline", schedule="overlapped", staging="copy", total=TOTAL, chunk=chunk, streams=3)
-    listed.append(Work("ring of three slots", "ring", f"ring {TOTAL} {chunk} 3 4", ring, "wall_ms", 4))
-    serial = Pipeline(kind="pipeline", schedule="serialized", buffer="pageable", total=TOTAL, chunk=chunk, allocate="per_chunk")
-    listed.append(Work("serialized loop", "serial", f"serial {TOTAL} {chunk} 3", serial, "wall_ms", 3))
-    listed.extend(direct_work(size) for size in (2 * MIB, 4 * MIB, 8 * MIB, 16 * MIB, 32 * MIB))
-    return listed
-
-
-def copy_work(way: Literal["h2d", "d2h"], size: int) -> Work:
-    case = Transfer(kind="transfer", buffer="pinned", direction=way, size=size)
-    return Work(f"pinned {way} {format_size(size)}", "copy", f"copy {way} {size} 5", case, "event_ms", 5)
-
-
-def direct_work(size: int) -> Work:
-    case = Pipeline(kind="pipeline", schedule="overlapped", staging="direct", total=TOTAL, chunk=size, streams=3)
-    return Work(f"direct, chunks of {format_size(size)}", "direct", f"direct {TOTAL} {size} 3 4", case, "wall_ms", 4)
-
-
-def worst_copy_rate(group: Sequence[Work]) -> tuple[float, bool]:
-    """The lowest of our rates over native's, over copies of 16 MiB and more."""
-    worst = min(1 / work.ratio for work in group if work.case.payload_bytes() >= 16 * MIB)
-    return worst, worst >= 0.99
-
-
-def ring_time(group: Sequence[Work]) -> tuple[float, bool]:
-    return group[0].ratio, group[0].ratio <= 1.05
-
-
-def best_direct_time(group: Sequence[Work]) -> tuple[float, bool]:
-    """Our time with our best chunk over native's with its own."""
-    best = min(median(work.ours_ms) for work in group) / min(median(work.native_ms) for work in group)
-    return best, best <= 1.03
-
-
-GOALS = (
-    Goal("rate of pinned copies of 16 MiB and more, at least 0.99 of native", "copy", worst_copy_rate),
-    Goal("time of the ring of three slots, at most 1.05 of native", "ring", ring_time),
-    Goal("time with data already pinned, best chunk of each, at most 1.03 of native", "direct", best_direct_time),
-)
-
-
-class Native:
-    """The running twin."""
-
-    def __init__(self, program: Path) -> None:
-        self._process = subprocess.Popen([str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-    def ask(self, request: str) -> list[float]:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(request + "\n")
-        self._process.stdin.flush()
-        answers: list[float] = []
-        for line in self._process.stdout:
-            if line.strip() == "end":
-                return answers
-            answers.append(float(line.rsplit(",", 1)[1]))
-        raise RuntimeError(f"the native twin ended with code {self._process.wait()} at {request!r}")
-
-    def close(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
-
-
-def measure_ours(device: Device, work: Work) -> None:
-    plan = work.case.plan()
-    session = device.open(plan)
-    try:
-        for play in range(WARMUPS + work.samples):
-            trace = session.play(play)
-            if play in (0, WARMUPS + work.samples - 1):
-                wrong = session.verify()
-                if wrong:
-                    raise RuntimeError(f"{work.name}: wrong data, {wrong[0]}")
-            if play >= WARMUPS:
-                work.ours_ms.append(work.case.figures(plan, trace)[work.metric])
-    finally:
-        session.close()
-
-
-def measure(native: Native, rounds: int) -> tuple[DeviceFacts, list[Work]]:
-    listed = works()
-    device = CudaDevice()
-    try:
-        facts = device.facts()
-        for turn in range(rounds):
-            for work in listed:
-                work.native_ms.extend(native.ask(work.request))
-                measure_ours(device, work)
-            print(f"round {turn + 1} of {rounds} done", file=sys.stderr, flush=True)
-    finally:
-        device.close()
-    return facts, listed
-
-
-def report(facts: DeviceFacts, listed: Sequence[Work]) -> dict[str, object]:
-    print(f"{facts.name}; median milliseconds of native code and of the runner, by turns in one run\n")
-    print(f"{'work':<32}{'native':>10}{'runner':>10}{'ratio':>8}")
-    for work in listed:
-        print(f"{work.name:<32}{median(work.native_ms):>10.3f}{median(work.ours_ms):>10.3f}{work.ratio:>8.3f}")
-    print()
-    judged = []
-    for goal in GOALS:
-        value, met = goal.judge([work for work in listed if work.group == goal.group])
-        judged.append({"goal": goal.text, "value": round(value, 4), "met": met})
-        print(f"{'met   ' if met else 'MISSED'} {value:.3f}  {goal.text}")
-    rows = [
-        {"work": work.name, "native_ms": work.native_ms, "runner_ms": work.ours_ms, "ratio": round(work.ratio, 4)}
-        for work in listed
-    ]
-    return {"device": facts.name, "environment": dict(facts.environment), "goals": judged, "works": rows}
-
-
-def build(folder: Path) -> Path:
-    program = folder / "native"
-    subprocess.run(["nvcc", "-O3", "-std=c++17", "-arch=native", "-o", str(program), str(SOURCE)], check=True)
-    return program
+ROUNDS: Final = 3
+WARMUPS: Final = 2
+REFERENCE: Final = Path(__file__).resolve().parents[1] / "results" / "reference" / "nvidia-h200" / "speed"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, help="write the samples and ratios here as JSON")
+    parser.add_argument("--out", type=Path, help=f"write the tables and every sample here; the published ones are in {REFERENCE}")
     parser.add_argument("--native", type=Path, help="use this program instead of building the twin")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--only", default="", help="only works whose name or group holds this, and no runs of experiments")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        native = Native(options.native or build(Path(folder)))
-        try:
-            facts, listed = measure(native, options.rounds)
-        finally:
-            native.close()
-    results = report(facts, listed)
+    works = [work for work in all_works() if options.only in f"{work.group}: {work.name}"]
+    with tempfile.TemporaryDirectory() as scratch:
+        program = options.native or build(Path(scratch))
+        with closing(Native(program)) as native, closing(open_device(options.device).device) as device:
+            facts = device.facts()
+            measure(native, device, works, options.rounds)
+        verdicts = [goal.judged(works) for goal in GOALS if any(work.group == goal.group for work in works)]
+        runs, judged = ([], []) if options.only else judged_runs(Path(scratch), options.device)
+        verdicts += judged
+    print(table_of(works, verdicts, facts.name))
     if options.out:
-        options.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    return 0 if all(goal["met"] for goal in results["goals"]) else 1  # type: ignore[attr-defined]
+        write(options.out, facts, works, runs, verdicts)
+    return 0 if all(verdict.met for verdict in verdicts) else 1
+
+
+def measure(native: Native, device: Device, works: Sequence[Work], rounds: int) -> None:
+    """Let both do every work, round after round."""
+    begun = time.monotonic()
+    for turn in range(rounds):
+        for work in works:
+            for mine in (turn % 2 == 1, turn % 2 == 0):
+                if mine:
+                    measure_runner(device, work, turn)
+                else:
+                    measure_native(native, work, turn)
+        print(f"round {turn + 1} of {rounds} done after {time.monotonic() - begun:.0f} s", file=sys.stderr, flush=True)
+
+
+def measure_native(native: Native, work: Work, turn: int) -> None:
+    """Ask the twin for the samples of one round; what goes wrong stands in the work's row."""
+    if not work.request:
+        return
+    try:
+        work.native.extend(Sample(turn, value) for value in native.ask(work.request))
+    except (RuntimeError, ValueError, OSError) as error:
+        work.trouble = f"native: {error}"
+
+
+def measure_runner(device: Device, work: Work, turn: int) -> None:
+    """Play the runner's case for the samples of one round and verify each; what goes wrong stands in the work's row."""
+    if work.trouble:
+        return
+    try:
+        work.runner.extend(Sample(turn, value) for value in played(device, work))
+    except Exception as error:  # whatever it is, the other works can still be compared
+        work.trouble = f"runner: {' '.join(str(error).split())[:160] or type(error).__name__}"
+
+
+def played(device: Device, work: Work) -> list[float]:
+    """Return the figure of each sample; raises RuntimeError where data are wrong."""
+    case = SCENARIOS[str(work.case["kind"])].model_validate(work.case)
+    plan = case.plan()
+    check_plan(plan)
+    values: list[float] = []
+    with closing(device.open(plan)) as session:
+        for play in range(WARMUPS + work.samples):
+            trace = session.play(play)
+            if wrong := session.verify():
+                raise RuntimeError(f"wrong data, {wrong[0]}")
+            if play >= WARMUPS:
+                values.append(case.figures(plan, trace)[work.metric])
+    return values
+
+
+def write(out: Path, facts: DeviceFacts, works: Sequence[Work], runs: Sequence[Run], verdicts: Sequence[Verdict]) -> None:
+    """Write everything that was seen."""
+    out.mkdir(parents=True, exist_ok=True)
+    content = {
+        "device": facts.name,
+        "command": "make bench-gpu",
+        "environment": dict(facts.environment),
+        "goals": [asdict(verdict) for verdict in verdicts],
+        "works": [asdict(work) | {"ratio": work.ratio()} for work in works],
+        "runs": as_json(runs),
+    }
+    (out / "speed.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    (out / "speed.md").write_text(table_of(works, verdicts, facts.name), encoding="utf-8")
+    write_csv(out / "goals.csv", [verdict.cells(facts.name, facts.kind) for verdict in verdicts])
+    write_csv(out / "samples.csv", list(sample_rows(works)))
+
+
+def write_csv(path: Path, rows: Sequence[Cells]) -> None:
+    """Write rows of equal columns; none makes no file."""
+    if not rows:
+        return
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 if __name__ == "__main__":

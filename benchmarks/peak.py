@@ -21,8 +21,8 @@ from pathlib import Path
 from statistics import median
 from typing import Final, Literal
 
-from gpu import Native, build
 from peak_table import Comparison, Pair, table_of
+from twin import Native, build
 
 from runner.device.contract import Device, Trace
 from runner.device.cuda.device import CudaDevice
