@@ -172,8 +172,14 @@ def sample_rows(works: Sequence[Work]) -> Iterator[Cells]:
     for work in works:
         for side, samples in (("native", work.native), ("runner", work.runner)):
             for sample in samples:
-                lead = {"work": work.name, "group": work.group, "side": side, "round": sample.round}
-                yield {**lead, "value": sample.value, "unit": work.unit}
+                yield {
+                    "work": work.name,
+                    "group": work.group,
+                    "side": side,
+                    "round": sample.round,
+                    "value": sample.value,
+                    "unit": work.unit,
+                }
 
 
 def _best(works: Sequence[Work], side: Side) -> tuple[float, Work] | None:
