@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from runner.device.simulated.profile import load_profile, profile_names
+from runner.device.simulated.profile_files import load_profile, profile_names
 from runner.errors import InputError
 from runner.memory import KINDS
 from runner.scenarios import SCENARIOS

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Self
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from runner.device.simulated.profile import profile_names
+from runner.device.simulated.profile_files import profile_names
 from runner.placement import Placement, Wait
 from runner.scenarios.base import Clock, StrictModel, field_error
 from runner.spec.clauses import Expectation

@@ -7,7 +7,7 @@ from typing import Final
 from runner.device.simulated.contents import Contents
 from runner.device.simulated.held import Held
 from runner.device.simulated.places import Places
-from runner.device.simulated.profile import Curve, Flag, Kind, Profile
+from runner.device.simulated.profile import PER_MILLION, Curve, Flag, Kind, Profile
 from runner.errors import CaseUnsupported
 from runner.memory import KINDS, kind_of
 from runner.plan import Access, Alloc, Fill, Free, Operation, Plan, Prefetch, Register, Unregister
@@ -31,6 +31,7 @@ class Memory:
         ]
         # Kernels find these in the device's own memory, at once or after their pages have come.
         self.near = [buffer.on_device or kind_of(buffer.memory).migrates for buffer in plan.buffers]
+        self.copied_ppm = self._copied_ppm()
         self.registered: set[int] = set()
         self.held = Held(profile, plan)
         self._times: dict[tuple[int, int], int] = {}
@@ -196,6 +197,12 @@ class Memory:
             buffer.memory if buffer.on_device else _answer(REGISTERED if index in self.registered else buffer.memory)
             for index, buffer in enumerate(self.buffers)
         )
+
+    def _copied_ppm(self) -> int:
+        """Return the work of copying a byte into or out of page-locked memory, which depends on how much of it is used."""
+        locked = sum(it.size for it in self.buffers if not it.on_device and kind_of(it.memory).page_locked)
+        table = self.profile.host.stager_ppm
+        return PER_MILLION if table is None else table.ppm(locked)
 
     def _forget(self, buffer: int) -> None:
         size = self.buffers[buffer].size

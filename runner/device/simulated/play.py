@@ -78,6 +78,8 @@ class Play:
         self.copy_ns, self.launch_ns, self.record_ns = calls.copy_ns.value, calls.launch_ns.value, calls.record_ns.value
         self.stream_wait_ns, self.host_wait_ns = calls.stream_wait_ns.value, calls.host_wait_ns.value
         self.handoff_ns, self.timed_event_ns = timing.handoff_ns.value, timing.timed_event_ns.value
+        self.cold_copy = calls.cold_copy
+        self.warm = calls.cold_copy is None
         self.early_return_bytes = profile.staging.early_return_bytes.value
         self.held = profile.staging.held
         host = profile.host
@@ -142,7 +144,7 @@ class Play:
             if before is not None:
                 lane.at -= 1
                 return self._await(before, lane, 0)
-        entry = self.call(lane, self.copy_ns)
+        entry = self.call(lane, self.copy_ns if self.warm else self._cold_copy_ns(operation.size))
         engine_ns = memory.copy_ns(host, upload, operation.size)
         if staged and not upload:
             engine_ns += memory.touch_ns(host, operation.dst_offset, operation.size, 1)
@@ -158,13 +160,19 @@ class Play:
             return self._await(node, lane, 0)
         return self._await(node, lane, self.host_wait_ns) if operation.blocking else entry
 
+    def _cold_copy_ns(self, size: int) -> int:
+        """Return the time of the first copy call of a play, whose code and data have left the caches."""
+        self.warm = True
+        return self.copy_ns + (0 if self.cold_copy is None else self.memory.ns(self.cold_copy, size))
+
     def _host_copy(self, lane: Lane, operation: HostCopy) -> int:
         memory, size, threads = self.memory, operation.size, operation.threads
         pieces = memory.contents[operation.src].read(operation.src_offset, size)
         delay_ns = memory.read_delay_ns(operation.src, operation.src_offset, size, threads)
         delay_ns += memory.write_delay_ns(operation.dst, operation.dst_offset, size, threads)
         written = (memory.contents[operation.dst], operation.dst_offset, size, pieces, operation.src_offset)
-        return self._host_work(lane, size * _BILLION, threads, delay_ns, written)
+        ppm = memory.copied_ppm if memory.direct[operation.src] or memory.direct[operation.dst] else PER_MILLION
+        return self._host_work(lane, size * ppm * (_BILLION // PER_MILLION), threads, delay_ns, written)
 
     def _host_access(self, lane: Lane, operation: HostAccess) -> int:
         memory, buffer, offset, size = self.memory, operation.buffer, operation.offset, operation.size

@@ -1,20 +1,16 @@
-"""Profiles: what a simulated device knows of a machine, read from YAML, every parameter with its unit and its source."""
+"""Profiles: what a simulated device knows of a machine, every parameter with its unit, its origin and its source.
+
+`runner.device.simulated.profile_files` reads them from YAML.
+"""
 
 from __future__ import annotations
 
-import difflib
-import json
 from bisect import bisect_right
 from decimal import Decimal
-from functools import lru_cache
-from importlib import resources
-from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 
-import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from runner.errors import DeviceUnavailable
 from runner.memory import Pages
 
 How = Literal["measured", "published", "fitted", "assumed"]
@@ -149,6 +145,9 @@ class Calls(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
     copy_ns: Value = Field(description="An async copy.")
+    cold_copy: Curve | None = Field(
+        None, description="What the first copy call of a play takes longer, by the bytes of its copy; nothing where omitted."
+    )
     launch_ns: Value = Field(description="One kernel launch.")
     record_ns: Value = Field(description="Recording an event.")
     stream_wait_ns: Value = Field(description="Letting a stream wait for an event.")
@@ -177,6 +176,21 @@ class RateTable(Sourced):
         return rate_0 + (threads - threads_0) * (rate_1 - rate_0) // (threads_1 - threads_0)
 
 
+class WorkTable(Sourced):
+    """Work by a number of bytes, in millionths: straight lines between the rows, constant before the first and after the last."""
+
+    by_bytes: dict[int, Annotated[int, Field(ge=1)]] = Field(min_length=1, description="Bytes: millionths of the usual work.")
+
+    def ppm(self, size: int) -> int:
+        """Return the millionths at `size` bytes, rounded down."""
+        rows = sorted(self.by_bytes.items())
+        index = bisect_right(rows, size, key=lambda row: row[0])
+        if index in (0, len(rows)):
+            return rows[max(0, index - 1)][1]
+        (size_0, ppm_0), (size_1, ppm_1) = rows[index - 1], rows[index]
+        return ppm_0 + (size - size_0) * (ppm_1 - ppm_0) // (size_1 - size_0)
+
+
 class Host(BaseModel):
     """The host's processor and pages."""
 
@@ -186,6 +200,11 @@ class Host(BaseModel):
     pins_counted: Flag = Field(description="Whether the system counts what a driver has pinned as locked memory of its process.")
     lock_limit_kept: Flag = Field(description="Whether a driver pins no more than a process may lock.")
     copy_gb_per_s: RateTable = Field(description="Total rate of all host copies under way, by their number of threads.")
+    stager_ppm: WorkTable | None = Field(
+        None,
+        description="Work of copying a byte into or out of a page-locked buffer, in millionths of that between ordinary ones, by "
+        "the bytes of all page-locked buffers of a case: small ones stay in the caches. As between ordinary ones where omitted.",
+    )
     page_bytes: Value = Field(description="Bytes of a page.")
     first_touch_ns: Value = Field(description="Time of the first touch of one page, by one thread.")
     huge_page_bytes: Value = Field(description="Bytes of a huge page.")
@@ -209,6 +228,28 @@ class Engines(BaseModel):
     timed_event_ns: Value = Field(description="Time that a timed event takes in its stream, after its time was taken.")
 
 
+class Residual(BaseModel):
+    """How far predictions lay from what was measured, of one sort of cases."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+    cases: int = Field(ge=1, description="Cases of this sort.")
+    median_percent: float = Field(ge=0, description="Median of the errors without their signs, in percent of the measured time.")
+    worst_percent: float = Field(ge=0, description="The largest of them.")
+
+
+class Accuracy(BaseModel):
+    """How well a profile gives back measurements: those that it was fitted to, or others."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+    run: str = Field(description="The run with which the profile was compared.")
+    date: str = Field(description="When that run began, in UTC.")
+    sorts: dict[str, Residual] = Field(
+        min_length=1, description="Each sort of cases, by the name of its scenario; `all` of them."
+    )
+
+
 class Profile(BaseModel):
     """A machine as the simulated device knows it."""
 
@@ -217,6 +258,9 @@ class Profile(BaseModel):
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$", description="Name after `simulated:`.")
     description: str = Field(description="The machine in words.")
     source: str = Field(description="Where its figures come from, in one sentence.")
+    fit: Accuracy | None = Field(
+        None, description="What the fit left over, of the cases that it saw; none where nothing was fitted."
+    )
     memory_bytes: Value = Field(description="Memory of the device.")
     copy_engines: Literal[1, 2] = Field(description="One for both directions, or one each.")
     link_gb_per_s: float = Field(gt=0, description="Nominal rate of the link in one direction, in GB/s.")
@@ -229,43 +273,6 @@ class Profile(BaseModel):
     pageable_access: Flag = Field(description="Whether a kernel may use ordinary host memory.")
     calls: Calls = Field(description="Calls of the host.")
     host: Host = Field(description="The host.")
-
-
-def profile_names() -> list[str]:
-    """Return the names of the profiles that come with the package, sorted."""
-    folder = resources.files("runner.device.profiles")
-    return sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir() if entry.name.endswith(".yaml"))
-
-
-@lru_cache(maxsize=16)
-def load_profile(name_or_path: str) -> Profile:
-    """Read a profile by its name, or from a file whose path ends in `.yaml`.
-
-    Raises DeviceUnavailable naming the nearest profiles where there is none of that name, or what is wrong in the file.
-    """
-    label = f"simulated:{name_or_path}"
-    try:
-        # By way of JSON, since strict models take its lists for tuples, which they refuse from Python.
-        return Profile.model_validate_json(json.dumps(yaml.load(_text(name_or_path), Loader=_LOADER)))
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise DeviceUnavailable(label, f"its profile is wrong at {where}: {first['msg']}", "correct the profile") from None
-    except (OSError, TypeError, ValueError, yaml.YAMLError) as error:
-        raise DeviceUnavailable(label, f"its profile cannot be read: {error}", "correct the file") from None
-
-
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-def _text(name_or_path: str) -> str:
-    if name_or_path.endswith((".yaml", ".yml")):
-        return Path(name_or_path).read_text(encoding="utf-8")
-    names = profile_names()
-    if name_or_path not in names:
-        nearest = difflib.get_close_matches(name_or_path, names) or names
-        raise DeviceUnavailable(f"simulated:{name_or_path}", "there is no such profile", f"nearest: {', '.join(nearest)}")
-    return resources.files("runner.device.profiles").joinpath(f"{name_or_path}.yaml").read_text(encoding="utf-8")
 
 
 def _up(dividend: int, divisor: int) -> int:
