@@ -34,6 +34,12 @@ class Figure:
         return Figure(self.value * factor, *ends)
 
 
+def unit_of_time(metric: str) -> str:
+    """Return the unit of a figure that is a time, empty for every other."""
+    unit = units().get(metric, "")
+    return unit if unit in _SECONDS else ""
+
+
 @cache
 def units() -> Mapping[str, str]:
     """Return the name of every figure of a case with its unit; a time's name stands for its median."""

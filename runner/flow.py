@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
+from runner.answers import answers
 from runner.device.contract import Device, DeviceFacts
 from runner.device.select import open_device
 from runner.execution.local import play_cases, with_all_cases
@@ -59,6 +60,8 @@ class RunOutcome:
     exit_code: int
     spent: Mapping[str, float]
     """Seconds by what they went to, as in `runner.measure.spent`."""
+    answers: tuple[str, ...] = ()
+    """What the file asked for at its end, a sentence each."""
 
 
 def run_experiment(loaded: LoadedExperiment, *, device: str | None, out: Path, max_cases: int, watcher: Watcher) -> RunOutcome:
@@ -150,6 +153,7 @@ def _finish(
     run = run_info(folder.run_id, loaded, facts)
     with spent.on("tables"):
         verdicts = judge(experiment, results, run)
+        answered = answers(experiment, results, run)
         write_tables(folder.path, run, results, verdicts, sentinel.readings)
     seconds = spent_of_run(spent, results, sentinel.readings)
     statuses = Counter(result.status for result in results)
@@ -160,13 +164,14 @@ def _finish(
         cases={"total": len(results), **dict(sorted(statuses.items()))},
         sentinel=describe_sentinel(sentinel.readings),
         engines=describe_engines(results),
+        answers=answered,
         device_at_end=state_of(states[-1]) if len(states) > 1 else None,
         seconds={what: round(each, 6) for what, each in seconds.items()} | {"total": round(sum(seconds.values()), 6)},
         measuring_share=round(measuring_share(seconds), 4),
         exit_code=code,
     )
     folder.point_latest()
-    return RunOutcome(loaded, folder.path, folder.run_id, facts, tuple(results), tuple(verdicts), code, seconds)
+    return RunOutcome(loaded, folder.path, folder.run_id, facts, tuple(results), tuple(verdicts), code, seconds, tuple(answered))
 
 
 def run_info(run_id: str, loaded: LoadedExperiment, facts: DeviceFacts) -> RunInfo:

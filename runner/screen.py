@@ -104,6 +104,7 @@ def closing_lines(outcome: RunOutcome, rows: Sequence[Row]) -> list[str]:
     return [
         *([speedup_sentence(rows, outcome.results, baseline)] if baseline else []),
         *map(verdict_line, outcome.verdicts),
+        *outcome.answers,
         *trouble_lines(outcome.results),
         f"The tables are in {outcome.folder}/ (summary.csv, samples.csv, columns.csv).",
         spent_sentence(outcome.spent),

@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 from runner.device.simulated.profile_files import profile_names
 from runner.placement import Placement, Wait
 from runner.scenarios.base import Clock, StrictModel, field_error
+from runner.spec.answers import Fastest
 from runner.spec.clauses import Expectation
 from runner.spec.places import nearest
 
@@ -119,7 +120,7 @@ class Experiment(StrictModel):
     """A whole file: a question, how to measure, and the scenarios whose grids of cases answer it.
 
     `scenarios` holds the mappings as read: `runner.spec.scenario` reads each with the model of its kind, and `runner.spec.load`
-    checks what refers to them, `baseline` and `expect`.
+    checks what refers to them, `baseline`, `expect` and `fastest`.
     """
 
     name: Name = Field(description="Name of the experiment and of its folder of results.")
@@ -131,3 +132,6 @@ class Experiment(StrictModel):
         min_length=1, description="What is measured: name → kind and fields; a list of values is an axis of the grid."
     )
     expect: tuple[Expectation, ...] = Field((), strict=False, description="What the results are expected to show.")
+    fastest: tuple[Fastest, ...] = Field(
+        (), strict=False, description="Jobs that several scenarios do; the run ends with a sentence on the fastest of each."
+    )
