@@ -68,6 +68,22 @@ class Free:
 
 
 @dataclass(frozen=True, slots=True)
+class PoolAlloc:
+    """Allocate a buffer of the device from the driver's pool; work behind this in the stream may use it (stream-ordered)."""
+
+    stream: int
+    buffer: int
+
+
+@dataclass(frozen=True, slots=True)
+class PoolFree:
+    """Give a buffer back to the pool once all work before this in the stream is done; the host waits for nothing."""
+
+    stream: int
+    buffer: int
+
+
+@dataclass(frozen=True, slots=True)
 class Register:
     """Page-lock a pageable buffer where it lies."""
 
@@ -241,6 +257,29 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True)
+class Graph:
+    """Launch the operations up to the next GroupEnd as one graph, by one call into a stream.
+
+    The graph was captured when the Plan was opened. Its other streams are branches that begin by waiting for an event of the
+    graph and are joined before its end; `runner.plan_groups` has the rules.
+    """
+
+    stream: int
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Hand over the copies up to the next GroupEnd by one call into a stream; among each other they have no order."""
+
+    stream: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupEnd:
+    """End what a Graph or a Batch has begun."""
+
+
+@dataclass(frozen=True, slots=True)
 class Mark:
     """Read the host's clock; each mark is read at most once a play.
 
@@ -256,6 +295,8 @@ class Mark:
 Operation = (
     Alloc
     | Free
+    | PoolAlloc
+    | PoolFree
     | Register
     | Unregister
     | Fill
@@ -274,6 +315,9 @@ Operation = (
     | Barrier
     | Gate
     | Release
+    | Graph
+    | Batch
+    | GroupEnd
     | Mark
 )
 
@@ -333,10 +377,10 @@ class Plan:
         peak = dict(held)
         alive: set[int] = set()
         for operation in self.operations():
-            if isinstance(operation, Alloc) and operation.buffer not in alive:
+            if isinstance(operation, Alloc | PoolAlloc) and operation.buffer not in alive:
                 alive.add(operation.buffer)
                 self._count(held, peak, operation.buffer, 1)
-            elif isinstance(operation, Free) and operation.buffer in alive:
+            elif isinstance(operation, Free | PoolFree) and operation.buffer in alive:
                 alive.remove(operation.buffer)
                 self._count(held, peak, operation.buffer, -1)
             elif isinstance(operation, Register):

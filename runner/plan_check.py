@@ -1,9 +1,10 @@
 """Proof that a Plan is safe to play, made before any device sees it.
 
 `check_bounds` looks at each operation by itself: indices inside the tables, ranges inside their buffers, directions that agree
-with where the buffers lie. `check_order` (`runner.plan_order`) looks at all of them together: no deadlock, no use of memory that
-is not there, and no race but those that the Plan declares. Real bytes do not reveal a missing wait, since a copy of half a
-millisecond never loses against a host copy of six, so order is proven here and bytes prove coverage.
+with where the buffers lie. `check_groups` (`runner.plan_groups`) looks at what one call hands over together. `check_order`
+(`runner.plan_order`) looks at all of them: no deadlock, no use of memory that is not there, and no race but those that the Plan
+declares. Real bytes do not reveal a missing wait, since a copy of half a millisecond never loses against a host copy of six, so
+order is proven here and bytes prove coverage.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from runner.pattern import FLAT, WORD
 from runner.plan import (
     Alloc,
     Barrier,
+    Batch,
     Buffer,
     Busy,
     Copy,
@@ -25,6 +27,8 @@ from runner.plan import (
     Fill,
     Free,
     Gate,
+    Graph,
+    GroupEnd,
     HostAccess,
     HostCopy,
     HostWait,
@@ -34,6 +38,8 @@ from runner.plan import (
     Mark,
     Operation,
     Plan,
+    PoolAlloc,
+    PoolFree,
     Prefetch,
     Record,
     Register,
@@ -41,10 +47,11 @@ from runner.plan import (
     StreamWait,
     Unregister,
 )
+from runner.plan_groups import check_groups
 from runner.plan_order import check_order
 from runner.plan_words import place
 
-__all__ = ["check_bounds", "check_order", "check_plan"]
+__all__ = ["check_bounds", "check_groups", "check_order", "check_plan"]
 
 _UNTIMED: Final = (Alloc, Free, Register, Unregister, Fill)
 """What may stand outside the lanes; in `prepare` a Prefetch, too."""
@@ -53,6 +60,7 @@ _UNTIMED: Final = (Alloc, Free, Register, Unregister, Fill)
 def check_plan(plan: Plan) -> None:
     """Prove that every device can play `plan`; raises PlanError naming the lane, the operation and the buffer."""
     check_bounds(plan)
+    check_groups(plan)
     check_order(plan)
 
 
@@ -91,6 +99,8 @@ class _Bounds:
         self.checks: dict[type[Any], Callable[[Any], None]] = {
             Alloc: self._buffer_only,
             Free: self._buffer_only,
+            PoolAlloc: self._pooled,
+            PoolFree: self._pooled,
             Register: self._registration,
             Unregister: self._registration,
             Fill: self._refused_on_lanes,
@@ -109,6 +119,9 @@ class _Bounds:
             Barrier: self._barrier,
             Gate: self._gate,
             Release: self._release,
+            Graph: self._drain,
+            Batch: self._drain,
+            GroupEnd: lambda operation: None,
             Mark: self._mark,
         }
 
@@ -156,6 +169,12 @@ class _Bounds:
 
     def _buffer_only(self, operation: Alloc | Free) -> None:
         self._buffer(operation.buffer)
+
+    def _pooled(self, operation: PoolAlloc | PoolFree) -> None:
+        self._stream(operation.stream)
+        self._buffer(operation.buffer)
+        if not self.on_device[operation.buffer]:
+            self._refuse("the pool has memory of the device alone")
 
     def _registration(self, operation: Register | Unregister) -> None:
         self._buffer(operation.buffer)
@@ -245,7 +264,7 @@ class _Bounds:
         if operation.event not in self.recorded:
             self.awaited.setdefault(operation.event, self._place())
 
-    def _drain(self, operation: Drain) -> None:
+    def _drain(self, operation: Drain | Graph | Batch) -> None:
         self._stream(operation.stream)
 
     def _barrier(self, operation: Barrier) -> None:

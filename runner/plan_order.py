@@ -22,11 +22,14 @@ from runner.memory import kind_of
 from runner.plan import (
     Alloc,
     Barrier,
+    Batch,
     Busy,
     Copy,
     Drain,
     Free,
     Gate,
+    Graph,
+    GroupEnd,
     HostAccess,
     HostCopy,
     HostWait,
@@ -36,6 +39,8 @@ from runner.plan import (
     Mark,
     Operation,
     Plan,
+    PoolAlloc,
+    PoolFree,
     Prefetch,
     Record,
     Register,
@@ -78,11 +83,14 @@ class _Order:
         self.launches_held = NOTHING
         self.raced: set[int] = set()
         self.at_barrier = 0
+        self.grouped: set[int] = set()
         self.lane: LaneClock
         self.operation: Operation
         self.handlers: dict[type[Any], Callable[[Any], bool]] = {
             Alloc: self._alloc,
             Free: self._free,
+            PoolAlloc: self._pool_alloc,
+            PoolFree: self._pool_free,
             Register: self._register,
             Unregister: self._unregister,
             HostCopy: self._host_copy,
@@ -100,6 +108,9 @@ class _Order:
             Barrier: self._barrier,
             Gate: self._gate,
             Release: self._release,
+            Graph: self._group,
+            Batch: self._group,
+            GroupEnd: self._group_end,
             Mark: self._mark,
         }
 
@@ -145,6 +156,30 @@ class _Order:
             return False
         self._whole(operation.buffer)
         self._require(operation.buffer, self.holdings.change_alive(operation.buffer, False))
+        return True
+
+    def _pool_alloc(self, operation: PoolAlloc) -> bool:
+        self._require(operation.buffer, self.holdings.change_alive(operation.buffer, True))
+        return self._whole_in_stream(operation)
+
+    def _pool_free(self, operation: PoolFree) -> bool:
+        self._whole_in_stream(operation)
+        self._require(operation.buffer, self.holdings.change_alive(operation.buffer, False))
+        return True
+
+    def _whole_in_stream(self, operation: PoolAlloc | PoolFree) -> bool:
+        """Memory of the pool comes and goes in the order of a stream: every use of it must be ordered with that."""
+        stream = self.streams[operation.stream]
+        stream.issue(self.lane)
+        self._access(operation.buffer, 0, self.plan.buffers[operation.buffer].size, stream, True)
+        return True
+
+    def _group(self, operation: Graph | Batch) -> bool:
+        self.grouped.add(self.lane.component)
+        return True
+
+    def _group_end(self, operation: GroupEnd) -> bool:
+        self.grouped.remove(self.lane.component)
         return True
 
     def _register(self, operation: Register) -> bool:
@@ -201,6 +236,8 @@ class _Order:
         download = operation.direction == "d2h"
         host = operation.dst if download else operation.src
         staged = not self.direct[host]
+        if (staged or self.migrates[host]) and lane.component in self.grouped:
+            self._refuse(f"{name_of(self.plan, host)} is not page-locked now, so that only a call by itself can copy it")
         if not lane.issued:
             stream.issue(lane)
             if stream.held or self.copies_held:

@@ -13,11 +13,14 @@ from runner.device.simulated.contents import Contents, Pieces, added_to, expecte
 from runner.memory import kind_of
 from runner.plan import (
     Alloc,
+    Batch,
     Busy,
     Copy,
     Drain,
     Fill,
     Free,
+    Graph,
+    GroupEnd,
     HostAccess,
     HostCopy,
     HostWait,
@@ -27,6 +30,8 @@ from runner.plan import (
     Mark,
     Operation,
     Plan,
+    PoolAlloc,
+    PoolFree,
     Prefetch,
     Record,
     Register,
@@ -85,7 +90,8 @@ class LazyPlayer:
                 self._until(event)
             case Drain(stream=stream):
                 self._run(stream)
-            case Mark():
+            case Mark() | Graph() | Batch() | GroupEnd() | PoolAlloc() | PoolFree():
+                # A group is issued as its operations would be, and memory of the pool keeps what lay in it.
                 pass
             case _:
                 raise AssertionError(operation)

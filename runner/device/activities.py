@@ -22,18 +22,21 @@ from runner.plan import (
     Launch,
     Operation,
     Plan,
+    PoolAlloc,
+    PoolFree,
     Prefetch,
     Register,
     Unregister,
 )
+from runner.plan_groups import groups_of
 
-HOST_WORK: Final = (HostCopy, HostAccess, HostWait, Drain, Barrier, Alloc, Free, Register, Unregister)
+HOST_WORK: Final = (HostCopy, HostAccess, HostWait, Drain, Barrier, Alloc, Free, PoolAlloc, PoolFree, Register, Unregister)
 """Operations that the lane itself spends its time on; the others hand work over and are done as soon as the call is."""
 Interval = tuple[int, int]
 """Begin and end, ns."""
 _STREAMED: Final = frozenset({Copy, Launch, KernelCopy, KernelAccess, Busy, Prefetch, Gate})
 _SIZED: Final = frozenset({Copy, Launch, KernelCopy, KernelAccess, Prefetch, HostCopy, HostAccess})
-_HOLDING: Final = frozenset({Alloc, Free, Register, Unregister})
+_HOLDING: Final = frozenset({Alloc, Free, PoolAlloc, PoolFree, Register, Unregister})
 
 
 def device_activity(
@@ -53,6 +56,14 @@ def host_activities(plan: Plan, calls: Sequence[Sequence[Interval | None]]) -> l
         for index, (operation, call) in enumerate(zip(operations, calls[lane], strict=False))
         if call is not None and isinstance(operation, HOST_WORK)
     ]
+
+
+def with_groups(operations: Sequence[Operation], calls: Sequence[Interval | None]) -> list[Interval | None]:
+    """Return when each operation of a lane was called for: those that one call handed over together, by that call."""
+    told = list(calls)
+    for group in groups_of(operations):
+        told[group.begin + 1 : group.end + 1] = [told[group.begin]] * (group.end - group.begin)
+    return told
 
 
 def in_order(activities: Sequence[Activity]) -> tuple[Activity, ...]:

@@ -79,7 +79,8 @@ class Trace:
     processor time of the lane at mark m, and `memory_bytes[m]` what the system counts as (resident, locked) memory of the process
     there (None: not asked for, or not told). `numa_nodes[b]` is the host's NUMA node on which most pages of buffer b lie (None:
     on the device, or not told). `spent_ns` is how long this machine took for the preparation and for the lanes until all was
-    done, by its own clock, which no two plays have alike (None: not parted).
+    done, by its own clock, which no two plays have alike (None: not parted). `instantiate_ns` is what capturing, instantiating
+    and uploading the Plan's graphs took when it was opened (None: it has none).
     """
 
     host_ns: tuple[int | None, ...]
@@ -91,6 +92,7 @@ class Trace:
     memory_bytes: tuple[tuple[int, int] | None, ...] = ()
     not_recorded: str = ""
     numa_nodes: tuple[int | None, ...] = ()
+    instantiate_ns: int | None = None
     spent_ns: tuple[int, int] | None = field(default=None, compare=False)
 
 

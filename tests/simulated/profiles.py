@@ -35,7 +35,9 @@ def with_kind(profile: Profile, name: str, **answers: bool) -> Profile:
 
 def without_overheads(profile: Profile) -> Profile:
     """Return the profile with calls, gaps, handoffs, events and page faults that take no time, and no duplex loss."""
-    calls = dict.fromkeys(("copy_ns", "launch_ns", "record_ns", "stream_wait_ns", "host_wait_ns"), 0)
+    names = ["copy", "launch", "record", "stream_wait", "host_wait", "batch", "batch_copy", "pool_alloc", "pool_free"]
+    names += [f"graph_{what}" for what in ("launch", "node", "make", "make_node")]
+    calls = dict.fromkeys((f"{name}_ns" for name in names), 0)
     engines = dict.fromkeys(("stream_change_ns", "handoff_ns", "timed_event_ns"), 0)
     return with_values(profile, **calls, **engines, duplex_ppm=1_000_000, first_touch_ns=0, huge_first_touch_ns=0)
 

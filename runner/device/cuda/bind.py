@@ -7,12 +7,13 @@ memory when they run, since it does not exist earlier.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from time import perf_counter_ns, thread_time_ns
 from typing import Any
 
 from runner import pattern
+from runner.device.cuda.batches import batch_call
 from runner.device.cuda.host_work import Touch, WordWriter, access_call, copy_call, increment_words, read_words
 from runner.device.cuda.kernels import Call
 from runner.device.cuda.pages import process_memory_bytes
@@ -36,6 +37,8 @@ from runner.plan import (
     Mark,
     Operation,
     Plan,
+    PoolAlloc,
+    PoolFree,
     Prefetch,
     Record,
     Register,
@@ -43,6 +46,7 @@ from runner.plan import (
     StreamWait,
     Unregister,
 )
+from runner.plan_groups import Group, groups_of
 
 
 class Binder:
@@ -51,11 +55,14 @@ class Binder:
     def __init__(self, plan: Plan, resources: Resources) -> None:
         self._plan, self._of = plan, resources
         timed = [operation for lane in (plan.prepare, *plan.lanes) for operation in lane]
-        self._late = {operation.buffer for operation in timed if isinstance(operation, Alloc)}
+        self._late = {operation.buffer for operation in timed if isinstance(operation, Alloc | PoolAlloc)}
+        self._locked_later = {operation.buffer for operation in timed if isinstance(operation, Register)}
         self._freed = {operation.buffer for operation in timed if isinstance(operation, Free)}
         self._makers: dict[type, Callable[[Any], Iterable[Call]]] = {
             Alloc: lambda op: [partial(resources.memory.allocate, op.buffer)],
             Free: lambda op: [partial(resources.memory.free, op.buffer)],
+            PoolAlloc: lambda op: [partial(resources.memory.allocate_ordered, op.buffer, resources.streams[op.stream])],
+            PoolFree: lambda op: [partial(resources.memory.free_ordered, op.buffer, resources.streams[op.stream])],
             Register: lambda op: [partial(resources.memory.register, op.buffer)],
             Unregister: lambda op: [partial(resources.memory.unregister, op.buffer)],
             Fill: lambda op: [partial(self._fill, op)],
@@ -77,14 +84,40 @@ class Binder:
             Mark: self._mark,
         }
 
-    def bind(self, operations: Iterable[Operation]) -> BoundLane:
-        """Bind operations in their order."""
-        lane = BoundLane()
+    def bind(self, operations: Sequence[Operation]) -> BoundLane:
+        """Bind operations in their order; what one call hands over together is that one call."""
+        lane, after = BoundLane(), 0
+        groups = {group.begin: group for group in groups_of(operations)}
         for index, operation in enumerate(operations):
-            for call in self._makers[type(operation)](operation):
+            if index < after:
+                continue
+            group = groups.get(index)
+            if group is not None:
+                after = group.end + 1
+            calls = self._makers[type(operation)](operation) if group is None else [self._group(group)]
+            for call in calls:
                 lane.calls.append(call)
                 lane.owners.append(index)
         return lane
+
+    def _group(self, group: Group) -> Call:
+        """Make a group the one call that it is.
+
+        What a lane will have page-locked by then is so while its graph is made: else its copies would be of pageable memory.
+        """
+        stream, memory = self._of.streams[group.opener.stream], self._of.memory
+        if not group.captured:
+            return batch_call(self._of.context, [self._addresses(operation) for operation in group.operations], stream)
+        used = {getattr(operation, side, -1) for operation in group.operations for side in ("src", "dst", "buffer")}
+        locked = [buffer for buffer in sorted(used & self._locked_later) if not memory.registered(buffer)]
+        for buffer in locked:
+            memory.register(buffer)
+        try:
+            calls = [call for operation in group.operations for call in self._makers[type(operation)](operation)]
+            return self._of.graphs.launch((group.opener, group.operations), stream, calls)
+        finally:
+            for buffer in locked:
+                memory.unregister(buffer)
 
     def bind_setup(self, operation: Operation) -> list[Call]:
         """Bind one operation of `setup`, to be run before the next is bound.
@@ -153,6 +186,12 @@ class Binder:
         call = self._now_or_late(lambda: partial(function, *arguments()), host, device)
         # The plain call on a stream: the safe helper of the source documents, which synchronizes before it returns.
         return [call, stream.synchronize] if operation.blocking and not plain else [call]
+
+    def _addresses(self, operation: Any) -> tuple[int, int, int]:
+        """Return destination, source and bytes of a copy."""
+        memory = self._of.memory
+        to, source = memory.region(operation.dst).address, memory.region(operation.src).address
+        return to + operation.dst_offset, source + operation.src_offset, operation.size
 
     def _launch(self, operation: Launch) -> list[Call]:
         kernels, stream = self._of.kernels, self._of.streams[operation.stream]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from runner.device.cuda.driver import CudaContext, abandon
 from runner.device.cuda.memory import ALLOCATE, Region
+from runner.device.cuda.ordered import OrderedPool
 from runner.device.cuda.pages import map_pages
 from runner.device.cuda.pool import HostPool
 from runner.errors import CaseFailed
@@ -26,6 +28,7 @@ class SessionMemory:
         self._regions: list[Region | None] = [None] * len(buffers)
         self._pooled: set[int] = set()
         self._registered: set[int] = set()
+        self._ordered: OrderedPool | None = None
         self.facts = [""] * len(buffers)
         self.numa_nodes: list[int | None] = [None] * len(buffers)
 
@@ -85,6 +88,32 @@ class SessionMemory:
         else:
             region.release()
 
+    def use_ordered_pool(self) -> None:
+        """Make the device's pool ready; raises CaseUnsupported where it has none."""
+        self._ordered = OrderedPool(self._context)
+
+    def allocate_ordered(self, index: int, stream: Any) -> None:
+        """Allocate a buffer from the device's pool in the order of a stream; raises CaseFailed with the figures."""
+        assert self._ordered is not None, "the pool is made ready before anything is timed"
+        size = self._buffers[index].size
+        try:
+            address = self._ordered.allocate(size, stream)
+        except self._context.cuda.Error as error:
+            raise CaseFailed(self.refusal(index, f"{DEVICE} pool", error)) from error
+        self._regions[index] = Region(DEVICE, size, address, None, None, partial(self._context.free_managed, address))
+        if not self.facts[index]:
+            self.ask(index)
+
+    def free_ordered(self, index: int, stream: Any) -> None:
+        """Give a buffer back to the device's pool in the order of a stream."""
+        assert self._ordered is not None, "the pool is made ready before anything is timed"
+        region, self._regions[index] = self.region(index), None
+        self._ordered.free(region.address, stream)
+
+    def registered(self, index: int) -> bool:
+        """Whether a buffer is page-locked in place now."""
+        return index in self._registered
+
     def register(self, index: int) -> None:
         """Page-lock a buffer where it lies."""
         region = self.region(index)
@@ -122,6 +151,9 @@ class SessionMemory:
             elif self._regions[index] is not None:
                 abandon(self._regions[index])
                 self._regions[index] = None
+        if self._ordered is not None:
+            self._ordered.close()
+            self._ordered = None
 
     def _fresh(self, index: int, prove: bool) -> Region:
         buffer = self._buffers[index]

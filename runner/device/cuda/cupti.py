@@ -137,12 +137,13 @@ class Recorder:
         for activity in activities:
             where = (int(activity.correlation_id), int(activity.stream_id))
             times = (int(activity.start), int(activity.end))
+            node = int(getattr(activity, "graph_node_id", 0))
             if int(activity.kind) != memcpy:
-                self._records.append(Record(*where, "compute", *times))
+                self._records.append(Record(*where, "compute", *times, node=node))
                 continue
             way = _WAYS.get(int(activity.copy_kind), "copy")
             side = int(activity.src_kind if way == "h2d" else activity.dst_kind)
-            self._records.append(Record(*where, way, *times, int(activity.bytes), _MEMORY.get(side, "unknown")))
+            self._records.append(Record(*where, way, *times, int(activity.bytes), _MEMORY.get(side, "unknown"), node))
 
 
 def _no_callback(*_: object) -> None:

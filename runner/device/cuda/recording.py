@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from time import perf_counter_ns
 from types import TracebackType
 from typing import Any
 
-from runner.device.activities import Interval, device_activity, host_activities, in_order
+from runner.device.activities import Interval, device_activity, host_activities, in_order, with_groups
 from runner.device.contract import Activity
 from runner.device.cuda.cupti import Recorder
 from runner.device.cuda.kernels import Call
@@ -72,14 +73,15 @@ class Recording(AbstractContextManager["Recording"]):
         ids = [self._recorder.stream_id(stream) for stream in self._streams] if several else [0] * len(self._streams)
         matched = match(records, self._plan, ids, by_stream=several)
         calls = [
-            _calls(len(operations), owners, *stamps)
+            with_groups(operations, _calls(len(operations), owners, *stamps))
             for operations, owners, stamps in zip(self._plan.lanes, self._owners, self._stamps, strict=True)
         ]
         convert = _conversion(self._before, self._recorder.clocks())
         found = []
         for (lane, index), work in matched.items():
             engine, at = engine_of(self._plan.lanes[lane][index]), (convert(work.begin_ns), convert(work.end_ns))
-            found.append(device_activity(self._plan, (lane, index), engine, at, work.memory, calls[lane][index]))
+            done = device_activity(self._plan, (lane, index), engine, at, work.memory, calls[lane][index])
+            found.append(replace(done, size_bytes=max(done.size_bytes, work.size_bytes)))
         self.activities = in_order([*found, *host_activities(self._plan, calls)])
 
 

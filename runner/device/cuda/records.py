@@ -1,17 +1,25 @@
 """Activity records as plain numbers, and which operation of a Plan each belongs to.
 
 A record names no call but by a correlation id, which grows with every call. So the ids of a lane's records, in their order,
-belong to the lane's operations that give an engine work, in theirs. A play whose records do not match its Plan one for one,
-kind for kind and size for size, counts as not recorded.
+belong to the lane's operations that give an engine work, in theirs. All nodes of a graph have the id of its launch; their own
+ids grow in the order in which they were captured, and what the graph lets begin only after other work must have. Copies of a
+batch have one id, too, and no order: where CUPTI has put several into one record, its first copy stands for them all. A play
+whose records do not match its Plan one for one, kind for kind and size for size, counts as not recorded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from typing import Final
 
 from runner.device.activities import size_of
-from runner.plan import Busy, Copy, Gate, KernelAccess, KernelCopy, Launch, Operation, Plan
+from runner.plan import Busy, Copy, Gate, Launch, Operation, Plan
+from runner.plan_groups import WORK, Group, groups_of, predecessors
+
+SKEW_NS: Final = 2_000
+"""By how much the records of two engines may disagree on what came first."""
 
 
 class Unmatched(Exception):
@@ -22,7 +30,8 @@ class Unmatched(Exception):
 class Record:
     """Work of an engine between two times of CUPTI's clock; all records of one call have its correlation id.
 
-    `engine` is h2d, d2h, `copy` for another copy, or compute. `size_bytes` and `memory`, the host's side, are a copy's.
+    `engine` is h2d, d2h, `copy` for another copy, or compute. `size_bytes` and `memory`, the host's side, are a copy's. `node`
+    is the id of a graph's node, 0 for what was called by itself.
     """
 
     correlation: int
@@ -32,6 +41,7 @@ class Record:
     end_ns: int
     size_bytes: int = 0
     memory: str = ""
+    node: int = 0
 
 
 def match(records: Sequence[Record], plan: Plan, stream_ids: Sequence[int], *, by_stream: bool) -> dict[tuple[int, int], Record]:
@@ -39,28 +49,99 @@ def match(records: Sequence[Record], plan: Plan, stream_ids: Sequence[int], *, b
 
     Records of one call are joined, from the first begin to the last end, and so are those of the passes of one Launch. Of several
     lanes the calls are told apart by their streams (`by_stream`), `stream_ids` being the numbers that records give them; two
-    lanes cannot share one.
+    lanes cannot share one, and no graph can tell its lane.
     """
-    calls: dict[int, list[Record]] = {}
-    for record in _joined(records):
-        calls.setdefault(record.stream if by_stream else 0, []).append(record)
-    wanted: dict[int, list[tuple[int, int]]] = {}
+    called: dict[int, list[list[Record]]] = {}
+    for of_call in _by_call(records):
+        called.setdefault(of_call[0].stream if by_stream else 0, []).append(of_call)
+    wanted: dict[int, list[Call]] = {}
     for lane, operations in enumerate(plan.lanes):
-        for index, operation in enumerate(operations):
-            if isinstance(operation, Copy | Launch | KernelCopy | KernelAccess | Busy | Gate):
-                passes = operation.passes if isinstance(operation, Launch) else 1
-                wanted.setdefault(stream_ids[operation.stream] if by_stream else 0, []).extend([(lane, index)] * passes)
+        for call in _calls_of(lane, operations):
+            if by_stream and call.group is not None and call.group.captured:
+                raise Unmatched(
+                    "the nodes of a graph name no stream of the Plan, so that of several lanes no record tells whose it is"
+                )
+            wanted.setdefault(stream_ids[call.stream] if by_stream else 0, []).append(call)
     found: dict[tuple[int, int], Record] = {}
-    for key in wanted.keys() | calls.keys():
-        places, recorded = wanted.get(key, []), calls.get(key, [])
-        if len({lane for lane, _ in places}) > 1:
+    for key in wanted.keys() | called.keys():
+        calls, recorded = wanted.get(key, []), called.get(key, [])
+        if len({call.lane for call in calls}) > 1:
             raise Unmatched("two lanes share a stream, so that no record tells whose it is")
-        if len(places) != len(recorded):
-            raise Unmatched(f"{len(places):,} calls gave the device work, but CUPTI recorded {len(recorded):,}")
-        for place, record in zip(places, recorded, strict=True):
-            _require_same(plan, place, record)
-            found[place] = _join(found[place], record) if place in found else record
+        if len(calls) != len(recorded):
+            raise Unmatched(f"{len(calls):,} calls gave the device work, but CUPTI recorded {len(recorded):,}")
+        for call, of_call in zip(calls, recorded, strict=True):
+            for place, record in _told(plan, call, of_call):
+                found[place] = _join(found[place], record) if place in found else record
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call that gives the device work: one pass of an operation, or a whole group."""
+
+    lane: int
+    index: int
+    stream: int
+    group: Group | None = None
+
+
+def _calls_of(lane: int, operations: Sequence[Operation]) -> Iterator[Call]:
+    groups, after = {group.begin: group for group in groups_of(operations)}, 0
+    for index, operation in enumerate(operations):
+        if index in groups:
+            after = groups[index].end
+            yield Call(lane, index, groups[index].opener.stream, groups[index])
+        elif index >= after and isinstance(operation, (*WORK, Gate)):
+            yield from [Call(lane, index, operation.stream)] * (operation.passes if isinstance(operation, Launch) else 1)
+
+
+def _told(plan: Plan, call: Call, records: Sequence[Record]) -> Iterator[tuple[tuple[int, int], Record]]:
+    """Yield which operation each record of a call belongs to."""
+    if call.group is None:
+        places, nodes = [(call.lane, call.index)], [_joined(records)]
+    else:
+        places = [
+            (call.lane, call.group.begin + 1 + at)
+            for at, operation in enumerate(call.group.operations)
+            if isinstance(operation, WORK)
+            for _ in range(operation.passes if isinstance(operation, Launch) else 1)
+        ]
+        nodes = _nodes(records) if call.group.captured else sorted(records, key=lambda record: record.begin_ns)
+        if len(nodes) < len(places) and not call.group.captured:
+            yield from _told_as_one(call, records)
+            return
+    if len(places) != len(nodes):
+        raise Unmatched(f"a graph of {len(places):,} copies and kernels was launched, but CUPTI recorded {len(nodes):,} of them")
+    for place, record in zip(places, nodes, strict=True):
+        _require_same(plan, place, record)
+        yield place, record
+    if call.group is not None and call.group.captured:
+        _require_order(call.group, dict(zip(places, nodes, strict=True)), call.lane)
+
+
+def _told_as_one(call: Call, records: Sequence[Record]) -> Iterator[tuple[tuple[int, int], Record]]:
+    whole, copies = _joined(records), [copy for copy in call.group.operations if isinstance(copy, Copy)] if call.group else []
+    if whole.size_bytes != sum(copy.size for copy in copies) or {record.engine for record in records} != {copies[0].direction}:
+        raise Unmatched(f"a batch copies {sum(copy.size for copy in copies):,} bytes, but CUPTI recorded {whole.size_bytes:,}")
+    yield (call.lane, call.index + 1), whole
+
+
+def _nodes(records: Sequence[Record]) -> list[Record]:
+    """Return one record a node of a graph, in the order of the nodes' ids."""
+    nodes: dict[int, list[Record]] = {}
+    for record in records:
+        if not record.node:
+            raise Unmatched("CUPTI does not tell which node of a graph a record belongs to")
+        nodes.setdefault(record.node, []).append(record)
+    return [_joined(nodes[node]) for node in sorted(nodes)]
+
+
+def _require_order(group: Group, found: dict[tuple[int, int], Record], lane: int) -> None:
+    """Hold the match against the order that the graph has by itself."""
+    for earlier, later in predecessors(group.operations):
+        before, after = (found[lane, group.begin + 1 + at] for at in (earlier, later))
+        if after.begin_ns + SKEW_NS < before.end_ns:
+            raise Unmatched("the records of a graph's nodes cannot be told apart: in the order of their ids some begin too early")
 
 
 def engine_of(operation: Operation) -> str:
@@ -81,13 +162,16 @@ def _require_same(plan: Plan, place: tuple[int, int], record: Record) -> None:
         )
 
 
-def _joined(records: Sequence[Record]) -> list[Record]:
-    """Return one record a call, in the order of the calls."""
-    calls: dict[int, Record] = {}
+def _by_call(records: Sequence[Record]) -> list[list[Record]]:
+    """Return the records of each call, in the order of the calls."""
+    calls: dict[int, list[Record]] = {}
     for record in records:
-        known = calls.get(record.correlation)
-        calls[record.correlation] = record if known is None else _join(known, record)
+        calls.setdefault(record.correlation, []).append(record)
     return [calls[correlation] for correlation in sorted(calls)]
+
+
+def _joined(records: Sequence[Record]) -> Record:
+    return reduce(_join, records)
 
 
 def _join(one: Record, other: Record) -> Record:
@@ -99,4 +183,5 @@ def _join(one: Record, other: Record) -> Record:
         max(one.end_ns, other.end_ns),
         one.size_bytes + other.size_bytes,
         one.memory,
+        one.node,
     )

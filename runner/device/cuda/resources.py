@@ -13,6 +13,7 @@ from runner.device.cuda.data import DataWorkers
 from runner.device.cuda.driver import CudaContext
 from runner.device.cuda.events import Events
 from runner.device.cuda.gates import Gates
+from runner.device.cuda.graphs import Graphs
 from runner.device.cuda.kernels import Call, Kernels
 from runner.pattern import first_word, offset_of, step_of
 
@@ -59,6 +60,7 @@ class Resources:
     streams: list[Any]
     events: Events
     gates: Gates
+    graphs: Graphs
     barrier: ThreadBarrier | None
     helpers: ThreadPoolExecutor | None
     state: PlayState

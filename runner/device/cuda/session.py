@@ -16,6 +16,7 @@ from runner.device.cuda.data import DataWorkers
 from runner.device.cuda.driver import CudaContext, abandon
 from runner.device.cuda.events import Events
 from runner.device.cuda.gates import Gates
+from runner.device.cuda.graphs import Graphs
 from runner.device.cuda.host_work import make_helpers
 from runner.device.cuda.kernels import Kernels
 from runner.device.cuda.lanes import Failure, play_lanes
@@ -23,7 +24,7 @@ from runner.device.cuda.pool import HostPool
 from runner.device.cuda.recording import Recording, Unrecorded
 from runner.device.cuda.resources import BoundLane, PlayState, Resources
 from runner.errors import CaseError, CaseFailed, DmalabError
-from runner.plan import KernelAccess, Operation, Plan, Record, Register, Stream
+from runner.plan import KernelAccess, Operation, Plan, PoolAlloc, Record, Register, Stream
 
 _NON_BLOCKING = 1
 """CU_STREAM_NON_BLOCKING of cuda.h."""
@@ -102,6 +103,7 @@ class CudaSession:
             memory_bytes=tuple(of.state.memory_bytes),
             not_recorded=played.problem,
             numa_nodes=tuple(self._memory.numa_nodes),
+            instantiate_ns=of.graphs.making_ns,
             spent_ns=(prepared - begun, ended - started),
         )
 
@@ -152,11 +154,14 @@ class CudaSession:
             streams=[make_stream(context.cuda, stream) for stream in plan.streams],
             events=Events(context, plan),
             gates=Gates(context, kernels, plan.gates),
+            graphs=Graphs(context),
             barrier=self._barrier,
             helpers=make_helpers(plan),
             state=PlayState(0, [None] * marks, [None] * marks, [None] * marks),
         )
         binder = Binder(plan, of)
+        if any(isinstance(operation, PoolAlloc) for operation in plan.operations()):
+            self._memory.use_ordered_pool()
         for buffer in binder.late_buffers():
             self._memory.try_huge_pages(buffer)
         for operation in plan.setup:
@@ -202,6 +207,7 @@ class CudaSession:
         if of is None:
             return
         of.streams.clear()
+        of.graphs.close()
         of.events.close()
         of.gates.close()
         if of.helpers is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from runner.device.contract import DeviceFacts, Mismatch, Trace
 from runner.device.simulated.contents import expected, in_words
+from runner.device.simulated.groups import making_ns
 from runner.device.simulated.kernels import IllegalAddress
 from runner.device.simulated.memory import Memory
 from runner.device.simulated.play import Play, bind
@@ -64,6 +65,7 @@ class SimulatedSession:
         self.memory: Memory | None = Memory(device.profile, plan)
         self.memory.apply(plan.setup, 0)
         self.bound = bind(plan)
+        self.making_ns = making_ns(device.profile, plan)
         self.sample = 0
         self.failed = False
 
@@ -95,6 +97,7 @@ class SimulatedSession:
             activities=activities_of(self.plan, play.engines.activities, facts, calls),
             cpu_ns=tuple(play.cpu_ns),
             memory_bytes=tuple(play.memory_bytes),
+            instantiate_ns=self.making_ns,
         )
 
     def verify(self) -> tuple[Mismatch, ...]:

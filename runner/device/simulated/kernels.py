@@ -24,10 +24,10 @@ class IllegalAddress(CaseFailed):
 
 
 def launch(play: Play, lane: Lane, operation: Launch) -> int:
-    """One call a pass: the first kernel may begin after the first call, and none before its own."""
+    """One call a pass: the first kernel may begin after the first call, and none before its own. A graph has all at once."""
     buffer, offset, size, passes = operation.buffer, operation.offset, operation.size, operation.passes
     _require_reach(play, lane, buffer)
-    later_ns = play.launch_ns * (passes - 1)
+    later_ns = 0 if lane.handed_over else play.launch_ns * (passes - 1)
     returned = play.call(lane, play.launch_ns + later_ns)
     kernel_ns = play.memory.kernel_ns(buffer, "increment", size)
     engine_ns = play.memory.fault_in_ns(buffer, offset, size) + kernel_ns + max(later_ns, kernel_ns * (passes - 1))

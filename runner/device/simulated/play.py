@@ -9,6 +9,7 @@ from typing import Any, Final
 from runner.device.simulated.agenda import Agenda, Fluid, Job
 from runner.device.simulated.contents import Contents, Pieces, added_to
 from runner.device.simulated.engines import Engines, Node, Queue, Work
+from runner.device.simulated.groups import HANDLERS as GROUP_HANDLERS
 from runner.device.simulated.kernels import HANDLERS as KERNEL_HANDLERS
 from runner.device.simulated.memory import Memory
 from runner.device.simulated.profile import PER_MILLION, Profile
@@ -40,15 +41,19 @@ _BILLION: Final = 10**9
 
 
 class Lane:
-    """A host thread: `at` is its next operation, `idle_ns` how long it slept; all else burns a processor, spinning waits too."""
+    """A host thread: `at` is its next operation, `idle_ns` how long it slept; all else burns a processor, spinning waits too.
 
-    __slots__ = ("arrived_ns", "at", "idle_ns", "number", "steps")
+    While `handed_over`, its operations are those of a group, which one call has issued already.
+    """
+
+    __slots__ = ("arrived_ns", "at", "handed_over", "idle_ns", "number", "steps")
 
     def __init__(self, number: int, steps: Steps) -> None:
         self.number, self.steps = number, steps
         self.at = 0
         self.idle_ns = 0
         self.arrived_ns = 0
+        self.handed_over = False
 
 
 class Play:
@@ -75,6 +80,7 @@ class Play:
         self.released: set[int] = set()
         self.arrived: list[Lane] = []
         calls, timing = profile.calls, profile.engines
+        self.calls = calls
         self.copy_ns, self.launch_ns, self.record_ns = calls.copy_ns.value, calls.launch_ns.value, calls.record_ns.value
         self.stream_wait_ns, self.host_wait_ns = calls.stream_wait_ns.value, calls.host_wait_ns.value
         self.handoff_ns, self.timed_event_ns = timing.handoff_ns.value, timing.timed_event_ns.value
@@ -125,6 +131,8 @@ class Play:
     def call(self, lane: Lane, cost: int) -> int:
         """Return when a call that a lane makes now has ended; it sleeps while other calls hold the lock."""
         now, begin = self.agenda.now, self.lock_free_ns
+        if lane.handed_over:
+            return now
         if begin > now:
             lane.idle_ns += begin - now
         else:
@@ -321,6 +329,7 @@ class Play:
         Release: _release,
         Mark: _mark,
         **KERNEL_HANDLERS,
+        **GROUP_HANDLERS,
     }
 
 

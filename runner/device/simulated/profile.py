@@ -151,6 +151,14 @@ class Calls(BaseModel):
     launch_ns: Value = Field(description="One kernel launch.")
     record_ns: Value = Field(description="Recording an event.")
     stream_wait_ns: Value = Field(description="Letting a stream wait for an event.")
+    graph_launch_ns: Value = Field(description="Launching a graph, whatever it holds.")
+    graph_node_ns: Value = Field(description="Launching a graph, more for each copy or kernel in it.")
+    graph_make_ns: Value = Field(description="Capturing, instantiating and uploading a graph, whatever it holds.")
+    graph_make_node_ns: Value = Field(description="Capturing, instantiating and uploading a graph, more for each node.")
+    batch_ns: Value = Field(description="One call for a batch of copies, however many they are.")
+    batch_copy_ns: Value = Field(description="That call, more for each copy.")
+    pool_alloc_ns: Value = Field(description="Allocating from the pool, in the order of a stream.")
+    pool_free_ns: Value = Field(description="Giving memory back to the pool, in the order of a stream.")
     host_wait_ns: Value = Field(description="From an event, or the end of a stream, to the lane that waited for it.")
 
 

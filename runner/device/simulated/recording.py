@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from runner.device.activities import Interval, device_activity, host_activities, host_side, in_order
+from runner.device.activities import Interval, device_activity, host_activities, host_side, in_order, with_groups
 from runner.device.contract import Activity
 from runner.device.simulated.play import Lane, Play, Steps
 from runner.plan import Mark, Plan
@@ -41,7 +41,9 @@ def activities_of(
 
     `done` has lane, index, engine, begin and end of each, `facts` the driver's word on each buffer.
     """
-    told: list[list[Interval | None]] = [] if calls is None else [list(pairwise(lane)) for lane in calls]
+    told: list[list[Interval | None]] = (
+        [] if calls is None else [with_groups(lane, list(pairwise(times))) for lane, times in zip(plan.lanes, calls, strict=True)]
+    )
     found = []
     for lane, index, engine, begin, end in done:
         if engine == "host" and told:
