@@ -69,7 +69,8 @@ AXES: Final = (
         "direct: the data lie in the buffer. copy: the host copies each chunk in and out of it. register: the data are "
         "page-locked in place inside the timing.",
     ),
-    Column("staging_threads", "integer", "threads", "Host threads that share the staging copies."),
+    Column("staging_threads", "integer", "threads", "Host threads that share each of the staging copies."),
+    Column("staging_lanes", "integer", "lanes", "Host lanes that stage side by side, each with slots and streams of its own."),
     Column("schedule", "text", "", "serialized: one chunk at a time. overlapped: a ring of slots."),
     Column("issue", "text", "", "Order of the calls: depth_first (chunk by chunk) or breadth_first (operation by operation)."),
     Column("submit", "text", "", "How the work is handed over: by calls, or as one graph."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from runner.plan import (
     Alloc,
+    Barrier,
     Busy,
     Copy,
     Drain,
@@ -67,6 +68,8 @@ def _line(plan: Plan, operation: Operation) -> str:
             return f"s{stream}: hold by gate {gate}"
         case Release(gate):
             return f"host: open gate {gate}"
+        case Barrier():
+            return "barrier"
         case Mark(mark, cpu, memory):
             return f"mark {plan.marks[mark]}{' with cpu' if cpu else ''}{' with memory' if memory else ''}"
         case Alloc(buffer):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from runner.device.contract import Trace
 from runner.memory import DEVICE, BufferKind, Pages, kind_of
 from runner.plan import (
     Alloc,
+    Barrier,
     Buffer,
     Copy,
     Direction,
@@ -32,12 +34,16 @@ ORDINARY: Final[BufferKind] = "pageable"
 
 
 class PlanWriter:
-    """Collects buffers, streams, events and operations, and makes the frozen Plan of them. One host lane."""
+    """Collects buffers, streams, events and operations, and makes the frozen Plan of them.
+
+    `lane` is the host lane that is written now: the only one, unless `begin_lanes` has made several.
+    """
 
     def __init__(self) -> None:
         self.setup: list[Operation] = []
         self.prepare: list[Operation] = []
         self.lane: list[Operation] = []
+        self._lanes = [self.lane]
         self._buffers: list[Buffer] = []
         self._streams: list[Stream] = []
         self._events: list[Event] = []
@@ -70,6 +76,26 @@ class PlanWriter:
         """Read the host's clock here, under a name; with `cpu` the lane's processor time, with `memory` the counts of memory."""
         self._marks.append(name)
         self.lane.append(Mark(len(self._marks) - 1, cpu, memory))
+
+    def begin_lanes(self, count: int) -> None:
+        """Write `count` host lanes from here on, which begin together, each with a mark of its own; see `lanes_ms`."""
+        self._lanes += [[] for _ in range(count - 1)]
+        for number in range(count):
+            self.turn_to(number)
+            if count > 1:
+                self.lane.append(Barrier())
+            self.mark(lane_mark("begin", number))
+        self.turn_to(0)
+
+    def end_lanes(self) -> None:
+        """Read the clock at the end of each lane."""
+        for number in range(len(self._lanes)):
+            self.turn_to(number)
+            self.mark(lane_mark("end", number))
+
+    def turn_to(self, lane: int) -> None:
+        """Write this lane from now on."""
+        self.lane = self._lanes[lane]
 
     def record(self, stream: int, name: str, *, timed: bool = False) -> int:
         """Add an event and record it in a stream here."""
@@ -109,12 +135,27 @@ class PlanWriter:
             buffers=tuple(self._buffers),
             setup=tuple(self.setup),
             prepare=tuple(self.prepare),
-            lanes=(tuple(self.lane),),
+            lanes=tuple(tuple(lane) for lane in self._lanes),
             streams=tuple(self._streams),
             events=tuple(self._events),
             marks=tuple(self._marks),
             expects=tuple(self._expects),
         )
+
+
+def lane_mark(name: str, lane: int) -> str:
+    """Return the name of the mark of a lane: that of the first lane has no number."""
+    return f"{name} {lane}" if lane else name
+
+
+def lanes_ms(plan: Plan, trace: Trace) -> float | None:
+    """Return the host's time in ms from where its first lane begins to where its last ends, None where a mark was not passed."""
+    times = [
+        [trace.host_ns[plan.marks.index(lane_mark(name, lane))] for lane in range(len(plan.lanes))] for name in ("begin", "end")
+    ]
+    begins, ends = ([time for time in each if time is not None] for each in times)
+    passed = len(begins) == len(ends) == len(plan.lanes)
+    return (max(ends) - min(begins)) / 1e6 if passed else None
 
 
 def chunks_of(total: int, chunk: int) -> list[tuple[int, int]]:

@@ -14,14 +14,14 @@ from pydantic import Field
 from runner.device.contract import Trace
 from runner.memory import BufferKind, Pages
 from runner.plan import Drain, Launch, Plan
-from runner.scenarios.base import Scenario, Size, event_ms, host_ms
-from runner.scenarios.builder import PlanWriter, chunks_of
+from runner.scenarios.base import Scenario, Size, event_ms
+from runner.scenarios.builder import PlanWriter, chunks_of, lanes_ms
 
 Part = Literal["host_in", "h2d", "kernel", "d2h", "host_out"]
 
 
 class Leg(Scenario):
-    """One part of a pipeline over all its chunks, on one stream or one lane, timed as `leg_ms`."""
+    """One part of a pipeline over all its chunks, on one stream or on the lanes that copy for it, timed as `leg_ms`."""
 
     kind: Literal["leg"] = Field("leg", description="A part of a pipeline, measured alone.")
     part: Part = Field(description="Host copies in, uploads, kernels, downloads, or host copies out.")
@@ -33,6 +33,7 @@ class Leg(Scenario):
     slots: int = Field(ge=1, description="Buffers that the chunks take turns on.")
     passes: int = Field(1, ge=1, description="Passes of the kernel over each chunk.")
     threads: int = Field(1, ge=1, description="Threads of each host copy.")
+    lanes: int = Field(1, ge=1, description="Host lanes that the slots are dealt to, where the host copies.")
 
     def own_time(self) -> str:
         """Return `leg_ms`, which is of the clock that fits the part."""
@@ -49,7 +50,7 @@ class Leg(Scenario):
     def figures(self, plan: Plan, trace: Trace) -> dict[str, float]:
         """Return `leg_ms`: by the host's clock for its copies, by events for the device's work."""
         host = self.part in ("host_in", "host_out")
-        time = host_ms(plan, trace, "begin", "end") if host else event_ms(plan, trace, "start", "stop")
+        time = lanes_ms(plan, trace) if host else event_ms(plan, trace, "start", "stop")
         return {} if time is None else {"leg_ms": time}
 
     def plan(self) -> Plan:
@@ -69,11 +70,13 @@ class Leg(Scenario):
             writer.data(buffer)
         for buffer in slots if inward else [data]:
             writer.poison(buffer)
-        writer.mark("begin")
+        lanes = min(self.lanes, len(slots))
+        writer.begin_lanes(lanes)
         for slot, offset, size in self._turns():
+            writer.turn_to(slot % lanes)
             here, there = (data, offset), (slots[slot], 0)
             writer.host_copy(*((there, here) if inward else (here, there)), size, self.threads)
-        writer.mark("end")
+        writer.end_lanes()
         if inward:
             self._expect_last(writer, slots)
         else:

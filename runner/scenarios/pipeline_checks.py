@@ -26,6 +26,8 @@ def check_pipeline(pipeline: Pipeline) -> None:
         _check_ring(pipeline)
     if pipeline.pages != "normal" or pipeline.staging == "register" or pipeline.staging_threads > 1:
         _check_memory(pipeline)
+    if pipeline.staging_lanes > 1:
+        _check_lanes(pipeline)
     check_copied(pipeline.buffer)
     if pipeline.direction != "round_trip" or pipeline.output_ratio > 1:
         _check_directions(pipeline)
@@ -69,6 +71,25 @@ def _check_ring(pipeline: Pipeline) -> None:
         raise field_error("slots", message, "as many as streams or more")
     if pipeline.null_stream_work and pipeline.stream_kind == "null":
         raise field_error("null_stream_work", "all work is on the null stream already", "false, or other streams")
+
+
+def _check_lanes(pipeline: Pipeline) -> None:
+    lanes = pipeline.staging_lanes
+    several = counted(lanes, "lane")
+    if pipeline.staging != "copy":
+        message = f"the host copies nothing that {several} could stage side by side"
+        raise field_error("staging_lanes", message, "1, or staging: copy")
+    if pipeline.schedule == "serialized":
+        message = f"a serialized pipeline has one chunk under way, which leaves {counted(lanes - 1, 'lane')} without work"
+        raise field_error("staging_lanes", message, "1, or schedule: overlapped")
+    if pipeline.layout == "per_engine":
+        raise field_error("layout", f"{several} need streams of their own, and a stream an engine is shared by all", "per_slot")
+    if pipeline.stream_kind == "null" or pipeline.null_stream_work:
+        field = "null_stream_work" if pipeline.null_stream_work else "stream_kind"
+        raise field_error(field, f"{several} need streams of their own, and the null stream is one", "non_blocking, blocking")
+    if pipeline.streams < lanes:
+        message = f"{several} need a stream each, and there {'is' if pipeline.streams == 1 else 'are'} {pipeline.streams}"
+        raise field_error("staging_lanes", message, f"at most {pipeline.streams}, or as many streams as lanes")
 
 
 def _check_memory(pipeline: Pipeline) -> None:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 HOST_PARTS: Final = ("host_in", "host_out")
 LEG_SLOTS: Final = 3
-"""Buffers that the chunks of a leg take turns on, as many as the ring of the example has: a leg is measured once for each size
-and buffer, not once for each number of slots.
+"""Buffers that the chunks of a leg take turns on in each lane, as many as the ring of the example has: a leg is measured once for
+each size and buffer, not once for each number of slots.
 """
 
 
@@ -51,7 +51,7 @@ def resolve(pipeline: Pipeline, known: Known) -> Pipeline:
 def twin_of(pipeline: Pipeline) -> Pipeline:
     """Return the same work on the same buffers with one chunk under way at a time."""
     alone = {"schedule": "serialized", "streams": 1, "slots": None, "issue": "depth_first", "layout": "per_slot"}
-    return pipeline.model_copy(update=alone)
+    return pipeline.model_copy(update=alone | {"staging_lanes": 1})
 
 
 def derive(pipeline: Pipeline, known: Known, median_ms: float) -> dict[str, float]:
@@ -102,6 +102,7 @@ def _leg(pipeline: Pipeline, part: Part) -> Leg:
     """Return one leg, described by no more than what changes its time, so that cases share it."""
     staged = pipeline.staging == "copy"
     ratio = pipeline.output_of(1) if part in ("d2h", "host_out") else 1
+    lanes = pipeline.staging_lanes if part in HOST_PARTS else 1
     return Leg(
         part=part,
         # The kernel never sees the host's buffer, and data that are registered in place are copied as registered memory.
@@ -110,7 +111,8 @@ def _leg(pipeline: Pipeline, part: Part) -> Leg:
         staged=staged and part != "kernel",
         total=int(pipeline.total * ratio),
         chunk=int(pipeline.chunk * ratio),
-        slots=1 if part == "kernel" else LEG_SLOTS,
+        slots=1 if part == "kernel" else LEG_SLOTS * lanes,
         passes=(pipeline.compute.passes or 1) if part == "kernel" else 1,
         threads=pipeline.staging_threads if part in HOST_PARTS else 1,
+        lanes=lanes,
     )

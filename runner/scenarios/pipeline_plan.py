@@ -4,7 +4,8 @@ One slot has a device buffer and, where results do not land in the output at onc
 data go both ways (`staging: copy`), or the landing buffer of a loop that allocates per chunk. A chunk *enters* its slot
 (buffers, refill), is *issued* (upload, kernel, download) and *retires* (wait, copy the result out, free). A serialized pipeline
 retires each chunk before the next enters; an overlapped one retires a chunk when its slot is needed again. What goes one way
-only has one device array for all chunks, so that every result can be compared.
+only has one device array for all chunks, so that every result can be compared. Where the host stages on several lanes, the slots
+are dealt to them, and each lane does all of this for its own chunks, on streams of its own.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def write_pipeline(pipeline: Pipeline, passes: int) -> Plan:
     """Write the Plan of a pipeline whose kernel makes `passes` over each chunk; the last ones are kept, being asked for twice."""
     ring = _Ring(pipeline, passes)
     chunks = ring.chunks
-    ring.writer.mark("begin")
+    ring.writer.begin_lanes(ring.lanes)
     ring.register()
     if pipeline.schedule == "serialized":
         for index in range(len(chunks)):
@@ -42,7 +43,7 @@ def write_pipeline(pipeline: Pipeline, passes: int) -> Plan:
         ring.drain()
     ring.null_work.drain()
     ring.unregister()
-    ring.writer.mark("end")
+    ring.writer.end_lanes()
     return ring.writer.plan()
 
 
@@ -56,6 +57,7 @@ class _Ring:
         self.host_waits = self.staged or self.per_chunk or pipeline.schedule == "serialized"
         self.chunks = chunks_of(pipeline.total, pipeline.chunk)
         self.slots = min(pipeline.ring_slots(), len(self.chunks))
+        self.lanes = min(pipeline.staging_lanes, self.slots)
         self.in_slot: dict[int, tuple[int, int]] = {}
         self.parts: list[Part] = ["kernel"]
         if pipeline.direction != "download":
@@ -142,16 +144,23 @@ class _Ring:
             self.writer.lane.extend(Unregister(buffer) for buffer in self.data.values())
 
     def turn(self, indices: list[int]) -> None:
-        """Let these chunks enter and issue them, all uploads first, then all kernels, then all downloads."""
+        """Let these chunks enter and issue them, each lane all uploads first, then all kernels, then all downloads."""
         for index in indices:
+            self.turn_to_slot(index % self.slots)
             self.enter(index)
             if "upload" in self.parts:
                 self.upload(index)
         for index in indices:
+            self.turn_to_slot(index % self.slots)
             self.compute(index)
         for index in indices:
             if "download" in self.parts:
+                self.turn_to_slot(index % self.slots)
                 self.download(index)
+
+    def turn_to_slot(self, slot: int) -> None:
+        """Write the lane of a slot from now on."""
+        self.writer.turn_to(slot % self.lanes)
 
     def enter(self, index: int) -> None:
         """Retire the chunk that was in the slot, then make the slot ready for this one."""
@@ -212,8 +221,12 @@ class _Ring:
         """Retire what is left, the oldest chunk first, and wait for every stream."""
         if self.host_waits:
             for slot, _ in sorted(self.in_slot.items(), key=lambda item: item[1][0]):
+                self.turn_to_slot(slot)
                 self.retire(slot)
-        self.writer.lane.extend(Drain(stream) for stream in self.streams)
+        for number, stream in enumerate(self.streams):
+            self.writer.turn_to(number % self.lanes)
+            self.writer.lane.append(Drain(stream))
+        self.writer.turn_to(0)
 
     def place(self, index: int) -> tuple[int, int]:
         """Return where a chunk lies on the device.
@@ -233,7 +246,9 @@ class _Ring:
         """Return the stream of a slot, which it keeps, so that its stream alone orders its reuse, or that of an engine."""
         if self.pipeline.layout == "per_engine":
             return self.streams[self.parts.index(part)]
-        return self.streams[slot % len(self.streams)]
+        lane, turn = slot % self.lanes, slot // self.lanes
+        own = self.streams[lane :: self.lanes]
+        return own[turn % len(own)]
 
     def _hand_over(self, part: Part, following: Part, index: int) -> None:
         """Let the stream of the next part wait for this one; within one stream that needs no event."""

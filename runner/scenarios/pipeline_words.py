@@ -62,7 +62,8 @@ def _data(pipeline: Pipeline) -> str:
     threads = f" of {pipeline.staging_threads} threads" if pipeline.staging_threads > 1 else ""
     match pipeline.staging:
         case "copy":
-            return f"the data are pageable{pages} and staged by host copies{threads} through {pipeline.buffer} memory"
+            lanes = "" if pipeline.staging_lanes == 1 else f" on {pipeline.staging_lanes} lanes"
+            return f"the data are pageable{pages} and staged by host copies{threads}{lanes} through {pipeline.buffer} memory"
         case "register":
             return f"the data are pageable{pages} and page-locked where they lie, inside the timing"
         case "direct":

@@ -22,6 +22,23 @@ def test_every_leg_is_proven_safe_and_its_data_are_right(part: str, staged: bool
     assert leg.figures(plan, trace)["leg_ms"] > 0
 
 
+@pytest.mark.parametrize("part", ["host_in", "host_out"])
+def test_lanes_and_threads_copy_at_the_rate_of_all_of_them(part: str) -> None:
+    """The test profile copies at 5, 10 and 20 GB/s by 1, 2 and 4 threads."""
+    times = {}
+    for lanes, threads in ((1, 1), (2, 1), (1, 4), (2, 2), (4, 1)):
+        size = 80_000_000
+        fields = {"part": part, "buffer": "pinned", "staged": True, "total": size, "chunk": 5_000_000}
+        leg = Leg.model_validate(fields | {"slots": 3 * lanes, "threads": threads, "lanes": lanes})
+        plan = leg.plan()
+        check_plan(plan)
+        session = SimulatedDevice(load_profile("test")).open(plan)
+        times[lanes, threads] = leg.figures(plan, session.play(0))["leg_ms"]
+        assert session.verify() == ()
+    expected = {(1, 1): 16.0, (2, 1): 8.0, (1, 4): 4.0, (2, 2): 4.0, (4, 1): 4.0}
+    assert times == pytest.approx(expected, rel=0.01)
+
+
 def test_a_leg_takes_what_its_chunks_take_one_after_another() -> None:
     mib = 2**20
     leg = Leg(part="h2d", buffer="pinned", staged=True, total=40 * 1_000_000, chunk=10 * 1_000_000, slots=2)

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from runner.device.contract import Trace
 from runner.device.simulated import SimulatedDevice, load_profile
 from runner.errors import CaseFailed
 from runner.memory import KINDS
-from runner.plan import Expect, Launch
+from runner.plan import Copy, Expect, HostCopy, Launch
 from runner.plan_check import check_plan
 from runner.scenarios.base import Known
 from runner.scenarios.builder import DATA_SALT
@@ -239,6 +241,82 @@ def test_every_combination_of_fields_is_refused_at_a_field_or_gives_a_plan_that_
     assert refused >= ({"layout", "streams"} if schedule == "serialized" else {"stream_kind", "null_stream_work"})
 
 
+@pytest.mark.parametrize("direction", ["round_trip", "upload", "download"])
+@pytest.mark.parametrize("schedule", ["serialized", "overlapped"])
+def test_every_combination_of_lanes_is_refused_at_a_field_or_gives_a_plan_that_is_proven_safe(
+    schedule: str, direction: str
+) -> None:
+    fixed = {"kind": "pipeline", "schedule": schedule, "direction": direction, "staging_threads": 2}
+    axes: dict[Any, list[Any]] = {
+        "staging": ["direct", "copy", "register"],
+        "staging_lanes": [2, 3],
+        "layout": ["per_slot", "per_engine"],
+        "issue": ["depth_first", "breadth_first"],
+        "allocate": ["once", "per_chunk"],
+        "output_ratio": [0.5, 2],
+        "stream_kind": ["non_blocking", "null"],
+        "null_stream_work": [False, True],
+        ("streams", "slots"): [(1, None), (3, 4), (9, 9)],
+        ("total", "chunk"): [(408, 64), (32, 32)],
+    }
+    proven, refused = proven_and_refused(fixed, axes)
+    assert (proven > 0) == (schedule == "overlapped" and direction == "round_trip"), "the ratio needs both ways"
+    assert "staging_lanes" in refused
+
+
+def test_lanes_have_slots_streams_and_marks_of_their_own() -> None:
+    plan = pipeline(staging="copy", streams=4, staging_lanes=2, total=48).plan()
+    assert lane_text(plan, 1) == [
+        "barrier",
+        "mark begin 1",
+        "host: stager 1[0:8] <- input[8:16]",
+        "s1: h2d device 1[0:8] <- stager 1[0:8]",
+        "s1: add 1 to device 1[0:8]",
+        "s1: d2h stager 1[0:8] <- device 1[0:8]",
+        "s1: record chunk 1 done",
+        "host: stager 3[0:8] <- input[24:32]",
+        "s3: h2d device 3[0:8] <- stager 3[0:8]",
+        "s3: add 1 to device 3[0:8]",
+        "s3: d2h stager 3[0:8] <- device 3[0:8]",
+        "s3: record chunk 3 done",
+        "host: wait for chunk 1 done",
+        "host: output[8:16] <- stager 1[0:8]",
+        "host: stager 1[0:8] <- input[40:48]",
+        "s1: h2d device 1[0:8] <- stager 1[0:8]",
+        "s1: add 1 to device 1[0:8]",
+        "s1: d2h stager 1[0:8] <- device 1[0:8]",
+        "s1: record chunk 5 done",
+        "host: wait for chunk 3 done",
+        "host: output[24:32] <- stager 3[0:8]",
+        "host: wait for chunk 5 done",
+        "host: output[40:48] <- stager 1[0:8]",
+        "host: drain s1",
+        "host: drain s3",
+        "mark end 1",
+    ]
+    assert lane_text(plan, 0)[2] == "host: stager 0[0:8] <- input[0:8]"
+    by_threads = pipeline(staging="copy", streams=4, staging_lanes=2, staging_threads=3).plan()
+    assert {operation.threads for lane in by_threads.lanes for operation in lane if isinstance(operation, HostCopy)} == {3}
+
+
+def test_streams_are_dealt_to_the_lanes_also_where_that_is_uneven() -> None:
+    plan = pipeline(staging="copy", streams=3, slots=5, staging_lanes=2, total=80).plan()
+    used = [{operation.stream for operation in lane if isinstance(operation, Copy)} for lane in plan.lanes]
+    assert used == [{0, 2}, {1}]
+
+
+def test_the_wall_time_of_lanes_is_from_the_first_begin_to_the_last_end() -> None:
+    model = pipeline(staging="copy", streams=2, staging_lanes=2)
+    plan = model.plan()
+    assert plan.marks == ("begin", "begin 1", "end", "end 1")
+    assert model.figures(plan, Trace(host_ns=(2_000_000, 1_000_000, 9_000_000, 7_000_000), event_ns=())) == {"wall_ms": 8.0}
+    assert model.figures(plan, Trace(host_ns=(2_000_000, 1_000_000, None, 7_000_000), event_ns=())) == {}
+
+
+def test_no_lane_is_without_a_slot() -> None:
+    assert len(pipeline(staging="copy", streams=9, staging_lanes=9).plan().lanes) == 3, "as many as there are chunks"
+
+
 @pytest.mark.parametrize("buffer", [kind.name for kind in KINDS.values() if not kind.migrates])
 @pytest.mark.parametrize("staging", ["direct", "copy"])
 @pytest.mark.parametrize("threads", [1, 4])
@@ -260,6 +338,8 @@ def test_every_kind_of_memory_that_is_copied_serves_a_pipeline(buffer: str, stag
         {"layout": "per_engine", "streams": 3, "slots": 2, "output_ratio": 2},
         {"staging": "register", "stream_kind": "blocking", "null_stream_work": True},
         {"allocate": "per_chunk", "buffer": "pageable", "output_ratio": 0.5},
+        {"staging": "copy", "staging_lanes": 2, "output_ratio": 2},
+        {"staging": "copy", "staging_lanes": 2, "direction": "download", "allocate": "once"},
     ],
 )
 def test_what_a_pipeline_expects_is_what_a_device_finds(fields: dict[str, object]) -> None:
@@ -324,6 +404,16 @@ def test_the_demand_of_the_example() -> None:
         ({"pages": "huge"}, "pages", "pinned memory cannot have huge pages"),
         ({"staging": "register", "buffer": "mapped"}, "buffer", "no mapped memory takes part"),
         ({"staging_threads": 2}, "staging_threads", "the host copies nothing that 2 threads could share"),
+        ({"staging_lanes": 2, "streams": 2}, "staging_lanes", "nothing that 2 lanes could stage side by side"),
+        ({"schedule": "serialized", "staging": "copy", "staging_lanes": 2}, "staging_lanes", "leaves 1 lane without work"),
+        ({"staging": "copy", "staging_lanes": 4, "streams": 1}, "staging_lanes", "a stream each, and there is 1"),
+        ({"staging": "copy", "staging_lanes": 2, "streams": 3, "layout": "per_engine"}, "layout", "2 lanes need streams of"),
+        ({"staging": "copy", "staging_lanes": 2, "streams": 2, "stream_kind": "null"}, "stream_kind", "the null stream is one"),
+        (
+            {"staging": "copy", "staging_lanes": 2, "streams": 2, "null_stream_work": True},
+            "null_stream_work",
+            "2 lanes need streams of their own",
+        ),
         ({"direction": "upload", "allocate": "per_chunk"}, "allocate", "the whole array stays on the device"),
         ({"direction": "download", "output_ratio": 2}, "output_ratio", "only a round trip has an output beside its input"),
         ({"output_ratio": 0.25}, "output_ratio", "would be 2.0 bytes, no multiple of 4"),

@@ -4,6 +4,7 @@ import pytest
 
 from runner.errors import CaseFailed
 from runner.scenarios.base import Known
+from runner.scenarios.legs import Leg
 from runner.scenarios.pipeline import Pipeline
 from runner.scenarios.pipeline_legs import companions_of, derive, resolve, twin_of
 
@@ -48,6 +49,18 @@ def test_the_way_back_moves_the_output_and_registered_data_are_copied_as_such() 
 def test_cases_that_differ_in_streams_alone_share_their_kernel_leg() -> None:
     first, second = (companions_of(pipeline(streams=streams))["leg_kernel"] for streams in (2, 5))
     assert first == second
+
+
+def test_the_legs_of_the_host_copy_on_as_many_lanes_by_as_many_threads() -> None:
+    companions = companions_of(pipeline(staging="copy", staging_lanes=2, staging_threads=4))
+    legs = {name: leg for name, leg in companions.items() if isinstance(leg, Leg)}
+    assert {name: (leg.lanes, leg.threads, leg.slots) for name, leg in legs.items()} == {
+        "leg_host_in": (2, 4, 6), "leg_h2d": (1, 1, 3), "leg_kernel": (1, 1, 1), "leg_d2h": (1, 1, 3), "leg_host_out": (2, 4, 6),
+    }  # fmt: skip
+    twin = companions["twin"]
+    assert isinstance(twin, Pipeline)
+    assert (twin.staging_lanes, twin.staging_threads) == (1, 4), "one chunk at a time has no use for lanes"
+    Pipeline.model_validate(twin.model_dump())
 
 
 def test_a_ratio_becomes_the_passes_that_take_so_long() -> None:

@@ -49,6 +49,7 @@ RUNS = [
     (f"{RING}, streams: 3, stream_kind: [blocking, non_blocking], null_stream_work: [false, true]", ["wall_ms"]),
     (f"{RING}, direction: [upload, download], staging: [direct, copy, register], streams: 2", ["wall_ms"]),
     (f"{RING}, staging: copy, staging_threads: [1, 3], streams: 2, compute: {{ratio: [0.5, 2]}}", ["wall_ms"]),
+    (f"{RING}, staging: copy, staging_lanes: [1, 3], staging_threads: [1, 2], streams: 4", ["wall_ms"]),
     (f"{RING}, staging: register, pages: [normal, huge]", ["wall_ms", "register_ms", "unregister_ms"]),
     (
         "kind: pipeline, schedule: serialized, total: 10MiB, chunk: 3MiB, allocate: [once, per_chunk], "
