@@ -55,7 +55,10 @@ def fill(target: Bytes, start: int, common: int, step: int = STEP) -> None:
     """
     for begin in range(0, len(target), _BLOCK_WORDS * WORD):
         piece = target[begin : begin + _BLOCK_WORDS * WORD]
-        piece[:] = _bytes_of(start + begin, len(piece), common, step)
+        if _whole_words(start, piece):
+            _write_words(_words_in(piece), start + begin, common, step)
+        else:
+            piece[:] = _bytes_of(start + begin, len(piece), common, step)
 
 
 def first_difference(actual: Bytes, start: int, common: int, step: int = STEP) -> tuple[int, int] | None:
@@ -63,15 +66,39 @@ def first_difference(actual: Bytes, start: int, common: int, step: int = STEP) -
     import numpy as np
 
     first, wrong = -1, 0
+    expected = np.empty(min(len(actual) // WORD, _BLOCK_WORDS), dtype=np.uint32)
     for begin in range(0, len(actual), _BLOCK_WORDS * WORD):
         piece = actual[begin : begin + _BLOCK_WORDS * WORD]
-        expected = _bytes_of(start + begin, len(piece), common, step)
-        if np.array_equal(piece, expected):
+        if _whole_words(start, piece):
+            _write_words(expected[: len(piece) // WORD], start + begin, common, step)
+            if np.array_equal(_words_in(piece), expected[: len(piece) // WORD]):
+                continue
+        places = np.flatnonzero(piece != _bytes_of(start + begin, len(piece), common, step))
+        if not len(places):
             continue
-        places = np.flatnonzero(piece != expected)
         first = begin + int(places[0]) if first < 0 else first
         wrong += len(places)
     return None if first < 0 else (first, wrong)
+
+
+def _whole_words(start: int, piece: Bytes) -> bool:
+    return start % WORD == 0 and len(piece) % WORD == 0
+
+
+def _words_in(piece: Bytes) -> npt.NDArray[np.uint32]:
+    import numpy as np
+
+    return piece.view(np.uint32)
+
+
+def _write_words(words: npt.NDArray[np.uint32], start: int, common: int, step: int) -> None:
+    """Write at most a block of the pattern from byte `start` on, in one pass: what is filled is larger than any cache."""
+    import numpy as np
+
+    if step:
+        np.add(_steps(_BLOCK_WORDS)[: len(words)], np.uint32(first_word(start, common)), out=words)
+    else:
+        words.fill(common)
 
 
 def _bytes_of(start: int, size: int, common: int, step: int) -> Bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from runner.device.cuda import bind
 from runner.device.cuda.host_work import cut, increment_words, make_helpers, read_words
 from runner.errors import CaseFailed, CaseUnsupported
 from runner.memory import KINDS
-from runner.pattern import FLAT
+from runner.pattern import FLAT, first_word, offset_of
 from runner.plan import (
     Access,
     Alloc,
@@ -83,8 +84,23 @@ def test_memory_that_the_processor_reads_slowly_is_verified_by_way_of_the_device
     session.play(0)
     bench.driver.log.clear()
     assert session.verify() == ()
-    # The scratch of the stand-in holds 4,096 bytes, so there are three pieces.
-    assert [call for call in bench.driver.log if "copy" in call] == ["plain copy h2d", "plain copy d2h"] * 3
+    # The scratch of the stand-in holds 4,096 bytes, half of it for a piece that is compared while the next one comes.
+    assert [call for call in bench.driver.log if "copy" in call] == ["plain copy h2d", "plain copy d2h"] * 5
+    session.close()
+
+
+@pytest.mark.parametrize("kind", ["write_combined", "device"])
+@pytest.mark.parametrize("places", [(0,), (2044, 2048), (4092, 4096, 9996)])
+def test_every_wrong_word_is_counted_in_whatever_piece_it_lies(bench: Bench, kind: str, places: tuple[int, ...]) -> None:
+    plan = lane((Buffer("data", kind, 10_000),), (), Expect(0, 0, 10_000, 1, 0))
+    session = bench.open(replace(plan, prepare=(*plan.prepare, *(Fill(0, place, 4, 2) for place in places))))
+    session.play(0)
+    (wrong,) = session.verify()
+    words = [first_word(place, offset_of(salt, 0)).to_bytes(4, "little") for place in places for salt in (1, 2)]
+    differing = sum(
+        here != there for one, other in zip(words[::2], words[1::2], strict=True) for here, there in zip(one, other, strict=True)
+    )
+    assert (wrong.offset, wrong.wrong_bytes) == (places[0], differing)
     session.close()
 
 

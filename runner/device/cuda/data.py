@@ -11,9 +11,9 @@ of device memory pass through page-locked scratch, and so, by way of the device,
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from typing import Final
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Final, TypeVar
 
 import numpy as np
 
@@ -27,10 +27,15 @@ from runner.pattern import Bytes
 from runner.plan import Buffer, Expect
 
 SCRATCH_BYTES: Final = 16 << 20
-PIECE_BYTES: Final = 2 << 20
+LEAST_SHARE_BYTES: Final = 1 << 20
+"""What a thread takes at least: handing over less, and waiting for it, costs as much as doing it."""
 THREADS: Final = min(8, os.cpu_count() or 1)
 
 _WORDS: Final = 2**32
+
+T = TypeVar("T")
+Differences = Callable[[], list[tuple[int, int]]]
+"""Waits for a comparison, and gives the first wrong place and the number of wrong bytes of each part that has some."""
 
 
 class DataWorkers:
@@ -59,13 +64,12 @@ class DataWorkers:
         # Adding to every word is adding to what all words have in common, so the pattern stays a pattern.
         common, step = (pattern.offset_of(expect.salt, sample) + expect.added) % _WORDS, pattern.step_of(expect.salt)
         first, wrong, found = -1, 0, b""
-        for begin, block in self._blocks(region, expect):
-            difference = self._differ(block, expect.source_offset + begin, common, step)
-            if difference is not None:
+        for begin, block, differences in self._compared(region, expect, common, step):
+            for place, length in differences():
                 if first < 0:
-                    first = begin + difference[0]
-                    found = _word_at(block, difference[0])
-                wrong += difference[1]
+                    first = begin + place
+                    found = _word_at(block, place)
+                wrong += length
         if first < 0:
             return None
         expected = np.empty(len(found), dtype=np.uint8)
@@ -84,15 +88,30 @@ class DataWorkers:
                 scratch.release()
         self._scratch = self._device_scratch = None
 
+    def _compared(self, region: Region, expect: Expect, common: int, step: int) -> Iterator[tuple[int, Bytes, Differences]]:
+        """Yield (place in the range, bytes, differences) of each block of a range, comparing one while the next is fetched."""
+        before: tuple[int, Bytes, Differences] | None = None
+        for begin, block in self._blocks(region, expect):
+            differences = self._differ(block, expect.source_offset + begin, common, step)
+            if before is not None:
+                yield before
+            before = begin, block, differences
+        if before is not None:
+            yield before
+
     def _blocks(self, region: Region, expect: Expect) -> Iterator[tuple[int, Bytes]]:
-        """Yield (place in the range, bytes) of the whole range, through scratch buffers where the host cannot just read it."""
+        """Yield (place in the range, bytes) of the whole range, through scratch buffers where the host cannot just read it.
+
+        Two blocks are good at a time: the one before the last lies where the next one will.
+        """
         slow = region.array is not None and kind_of(region.kind).slow_cpu_read
         if region.array is not None and not slow:
             yield 0, region.view(expect.offset, expect.size)
             return
         scratch, cuda = self._scratch_region(), self._context.cuda
-        for begin, length in _pieces(expect.size, self._scratch_bytes):
-            block, address = scratch.view(0, length), region.address + expect.offset + begin
+        half = self._scratch_bytes // 2
+        for number, (begin, length) in enumerate(_pieces(expect.size, half)):
+            block, address = scratch.view(number % 2 * half, length), region.address + expect.offset + begin
             if slow:
                 address = self._device_scratch_region().address
                 cuda.memcpy_htod(address, region.view(expect.offset + begin, length))
@@ -117,27 +136,32 @@ class DataWorkers:
             pattern.fill(target[whole:], start + whole, common, step)
 
     def _fill_host(self, target: Bytes, start: int, common: int, step: int) -> None:
-        pieces = list(_pieces(len(target), PIECE_BYTES))
-        jobs = [
-            self._threads.submit(pattern.fill, target[begin : begin + length], start + begin, common, step)
-            for begin, length in pieces
-        ]
-        for job in jobs:
+        for _, job in self._shared(pattern.fill, target, start, common, step):
             job.result()
 
-    def _differ(self, actual: Bytes, start: int, common: int, step: int) -> tuple[int, int] | None:
-        pieces = list(_pieces(len(actual), PIECE_BYTES))
-        jobs = [
-            self._threads.submit(pattern.first_difference, actual[begin : begin + length], start + begin, common, step)
-            for begin, length in pieces
+    def _differ(self, actual: Bytes, start: int, common: int, step: int) -> Differences:
+        """Begin to compare, and return what waits for the outcome."""
+        jobs = self._shared(pattern.first_difference, actual, start, common, step)
+
+        def differences() -> list[tuple[int, int]]:
+            found = [(begin, job.result()) for begin, job in jobs]
+            return [(begin + each[0], each[1]) for begin, each in found if each is not None]
+
+        return differences
+
+    def _shared(
+        self, work: Callable[[Bytes, int, int, int], T], data: Bytes, start: int, common: int, step: int
+    ) -> list[tuple[int, Future[T]]]:
+        """Let the threads do `work` on parts of the data, and return where each part begins and what gives its outcome."""
+        if len(data) <= LEAST_SHARE_BYTES:
+            done: Future[T] = Future()
+            done.set_result(work(data, start, common, step))
+            return [(0, done)]
+        share = max(LEAST_SHARE_BYTES, -(-len(data) // (THREADS * pattern.WORD)) * pattern.WORD)
+        return [
+            (begin, self._threads.submit(work, data[begin : begin + length], start + begin, common, step))
+            for begin, length in _pieces(len(data), share)
         ]
-        first, wrong = -1, 0
-        for (begin, _), job in zip(pieces, jobs, strict=True):
-            difference = job.result()
-            if difference is not None:
-                first = begin + difference[0] if first < 0 else first
-                wrong += difference[1]
-        return None if first < 0 else (first, wrong)
 
     def _scratch_region(self) -> Region:
         if self._scratch is None:
