@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from runner.device.contract import DeviceFacts
 from runner.errors import CaseError
 from runner.expand import Case
-from runner.measure.preflight import refusal_of
+from runner.measure.preflight import Limits
 from runner.plan import Alloc, Demand, Free, Plan, Register, Unregister
 from runner.scenarios.base import Known
 
@@ -33,11 +32,10 @@ class Traits:
 
 @dataclass(slots=True)
 class Grouping:
-    """Finds the group of each case of a grid on a machine with `host_bytes` of memory for buffers."""
+    """Finds the group of each case of a grid on a machine of these limits."""
 
     cases: Sequence[Case]
-    facts: DeviceFacts
-    host_bytes: int
+    limits: Limits
     _traits: dict[int, Traits | None] = field(default_factory=dict)
 
     def group_of(self, place: int, done: set[int]) -> list[int]:
@@ -78,18 +76,18 @@ class Grouping:
         if case.excluded or model.ISOLATED or model.TOLERATES or model.memlock_bytes() is not None:
             return None
         try:
-            plan = model.resolved(Known(self.host_bytes)).plan()
+            plan = model.resolved(Known(self.limits.host_bytes)).plan()
         except CaseError:
             return None
         demand = plan.demand()
-        if _allocates(plan) or refusal_of(demand, self.facts, self.host_bytes):
+        if _allocates(plan) or self.limits.refusal_of(demand):
             return None
         return Traits(frozenset((buffer.memory, buffer.size, buffer.pages) for buffer in plan.buffers), demand)
 
     def _fit(self, demands: Sequence[Demand]) -> bool:
         host = sum(demand.pageable_bytes + demand.pinned_bytes for demand in demands)
         device = sum(demand.device_bytes for demand in demands)
-        return host * HELD_SHARE <= self.host_bytes and device * HELD_SHARE <= self.facts.free_bytes
+        return host * HELD_SHARE <= self.limits.host_bytes and device * HELD_SHARE <= self.limits.facts.free_bytes
 
 
 def _allocates(plan: Plan) -> bool:

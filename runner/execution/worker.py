@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import os
 import pickle
-import signal
 import sys
-import threading
 from contextlib import closing
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -18,6 +16,7 @@ from typing import BinaryIO
 from runner.device.contract import Device
 from runner.device.select import open_device
 from runner.errors import CaseError, EnvironmentProblem
+from runner.execution.process import end_with_parent
 from runner.expand import Case
 from runner.measure.case import measure_case
 from runner.measure.companions import CompanionBook
@@ -81,22 +80,12 @@ def _send(result: CaseResult, answer: BinaryIO) -> None:
     answer.flush()
 
 
-def _end_with_parent(pipe: int) -> None:
-    """End this process, whatever it does, as soon as the other end of `pipe` is gone: nobody waits for its answer any more."""
-
-    def wait() -> None:
-        os.read(pipe, 1)
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    threading.Thread(target=wait, name="dmalab-parent", daemon=True).start()
-
-
 def main() -> None:
     """Read one job and answer it."""
     answer = os.fdopen(os.dup(1), "wb")
     # Whatever a library or a compiler prints belongs to the words of this process, not into its answer.
     os.dup2(2, 1)
-    _end_with_parent(int(sys.argv[1]))
+    end_with_parent(int(sys.argv[1]))
     with answer:
         work(pickle.load(sys.stdin.buffer), answer)
 

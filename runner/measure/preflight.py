@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -14,16 +15,34 @@ KEPT_FREE: Final = 256 * 2**20
 """Bytes of host memory that are left to the rest of the machine."""
 
 
-def refusal_of(demand: Demand, facts: DeviceFacts, host: int) -> str:
-    """Return why a case of this demand cannot run with `host` bytes of host memory, with the figures; empty where it fits."""
-    needed = demand.pageable_bytes + demand.pinned_bytes
-    if demand.device_bytes > facts.free_bytes:
-        return f"needs {demand.device_bytes:,} bytes of device memory, {facts.free_bytes:,} are free on {facts.name}"
-    if needed > host - KEPT_FREE:
-        return f"needs {needed:,} bytes of host memory, {max(0, host - KEPT_FREE):,} are available"
-    if demand.pinned_bytes > host * PINNED_SHARE:
-        return f"pins {demand.pinned_bytes:,} bytes, more than half of the {host:,} bytes of host memory that are available"
-    return ""
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a case may hold: the device's free memory, `host_bytes` of the host, of which PINNED_SHARE may be page-locked.
+
+    `most_pinned` is another limit of page-locked memory in bytes, None where it stays at that share.
+    """
+
+    facts: DeviceFacts
+    host_bytes: int
+    most_pinned: int | None = None
+
+    def refusal_of(self, demand: Demand) -> str:
+        """Return why a case of this demand cannot run, with the figures; empty where it fits."""
+        needed, host = demand.pageable_bytes + demand.pinned_bytes, self.host_bytes
+        if demand.device_bytes > self.facts.free_bytes:
+            return (
+                f"needs {demand.device_bytes:,} bytes of device memory, {self.facts.free_bytes:,} are free on {self.facts.name}"
+            )
+        if needed > host - KEPT_FREE:
+            return f"needs {needed:,} bytes of host memory, {max(0, host - KEPT_FREE):,} are available"
+        if self.most_pinned is not None and demand.pinned_bytes > self.most_pinned:
+            return f"pins {demand.pinned_bytes:,} bytes, more than the {self.most_pinned:,} that --allow-pinned allows"
+        if self.most_pinned is None and demand.pinned_bytes > host * PINNED_SHARE:
+            return (
+                f"pins {demand.pinned_bytes:,} bytes, more than half of the {host:,} bytes of host memory that are available; "
+                "--allow-pinned raises that limit"
+            )
+        return ""
 
 
 def available_host_bytes(proc: Path = Path("/proc/meminfo"), cgroup: Path = Path("/sys/fs/cgroup")) -> int:

@@ -92,6 +92,14 @@ class Measure(StrictModel):
         description="How the host waits for the GPU: asking again and again (spin), letting others run (yield), asleep (block).",
     )
 
+    deadline_s: float | None = Field(
+        None,
+        gt=0,
+        le=86_400,
+        description="Seconds after which a case that has not ended counts as hung, and costs its process; where omitted a minute "
+        "and 20 times what it will likely take.",
+    )
+
     @model_validator(mode="after")
     def _one_end(self) -> Self:
         if self.until is not None and "samples" in self.model_fields_set:

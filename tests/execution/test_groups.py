@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from runner.execution.groups import MOST_TOGETHER, Grouping
 from runner.expand import Case
+from runner.measure.preflight import Limits
 from runner.scenarios.allocation import Allocation
 from runner.scenarios.base import Scenario
 from runner.scenarios.hazard import Hazard
@@ -17,7 +18,7 @@ HOST = 2**34
 
 def grouping(*models: Scenario, host: int = HOST, free: int = HOST) -> Grouping:
     cases = [case(model, f"c_{number}", number) for number, model in enumerate(models)]
-    return Grouping(cases, replace(FACTS, free_bytes=free), host)
+    return Grouping(cases, Limits(replace(FACTS, free_bytes=free), host))
 
 
 def ring(**fields: object) -> Pipeline:
@@ -60,7 +61,7 @@ def test_what_disturbs_others_or_is_disturbed_is_measured_alone() -> None:
     ]
     for model in alone:
         assert grouping(model, model).group_of(0, set()) == [0], model
-    excluded = Grouping([case(copy(1), "c_0"), Case("c_1", "copy", 1, copy(1), "not today", {})], FACTS, HOST)
+    excluded = Grouping([case(copy(1), "c_0"), Case("c_1", "copy", 1, copy(1), "not today", {})], Limits(FACTS, HOST))
     assert excluded.group_of(0, set()) == [0]
 
 

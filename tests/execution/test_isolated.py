@@ -14,7 +14,8 @@ import pytest
 
 from runner.device.contract import DeviceFacts
 from runner.device.simulated import SimulatedDevice, load_profile
-from runner.execution.isolated import START_S, address_of, deadline_of, play_apart
+from runner.execution.deadline import START_S, deadline_of
+from runner.execution.isolated import address_of, play_apart
 from runner.execution.worker import Job
 from runner.measure.case import measure_case
 from runner.measure.companions import CompanionBook
@@ -115,10 +116,14 @@ def test_a_worker_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
 
 
 def test_a_large_case_has_more_time_than_a_small_one() -> None:
-    small, many = deadline_of(job()), deadline_of(job(measure=Measure(warmup=1, samples=300)))
+    small, many = deadline_of(case_of(), MEASURE, HOST), deadline_of(case_of(), Measure(warmup=1, samples=300), HOST)
     pressure = Pressure(kind="pressure", fraction=0.25)
     assert START_S < small < many
-    assert deadline_of(Job("cuda:0", case(pressure), HOST, MEASURE)) > START_S + 1
+    assert deadline_of(case(pressure), MEASURE, HOST) > START_S + 1
+
+
+def test_a_deadline_in_the_file_holds_for_every_case() -> None:
+    assert deadline_of(case_of(), Measure(deadline_s=3.5), HOST) == 3.5
 
 
 @pytest.mark.parametrize(

@@ -3,28 +3,36 @@ from __future__ import annotations
 from pathlib import Path
 
 from runner.device.contract import DeviceFacts
-from runner.measure.preflight import available_host_bytes, refusal_of
+from runner.measure.preflight import Limits, available_host_bytes
 from runner.plan import Demand
 
 GIB = 2**30
 
 
 FACTS = DeviceFacts("simulated:test", "simulated", 4 * GIB, 4 * GIB, 2, {})
+LIMITS = Limits(FACTS, 8 * GIB)
 
 
 def test_a_case_that_fits_is_not_refused() -> None:
-    assert refusal_of(Demand(2 * GIB, 1 * GIB, 4 * GIB), FACTS, 8 * GIB) == ""
+    assert LIMITS.refusal_of(Demand(2 * GIB, 1 * GIB, 4 * GIB)) == ""
 
 
 def test_a_refusal_names_the_memory_and_both_figures() -> None:
-    assert refusal_of(Demand(0, 0, 4 * GIB + 1), FACTS, 8 * GIB) == (
+    assert LIMITS.refusal_of(Demand(0, 0, 4 * GIB + 1)) == (
         "needs 4,294,967,297 bytes of device memory, 4,294,967,296 are free on simulated:test"
     )
-    assert refusal_of(Demand(8 * GIB, 0, 0), FACTS, 8 * GIB).startswith(
-        "needs 8,589,934,592 bytes of host memory, 8,321,499,136 are"
-    )
-    assert refusal_of(Demand(0, 4 * GIB + 1, 0), FACTS, 8 * GIB).startswith(
+    assert LIMITS.refusal_of(Demand(8 * GIB, 0, 0)).startswith("needs 8,589,934,592 bytes of host memory, 8,321,499,136 are")
+    assert LIMITS.refusal_of(Demand(0, 4 * GIB + 1, 0)).startswith(
         "pins 4,294,967,297 bytes, more than half of the 8,589,934,592"
+    )
+
+
+def test_the_limit_of_page_locked_memory_can_be_raised_and_lowered() -> None:
+    most = Demand(0, 5 * GIB, 0)
+    assert LIMITS.refusal_of(most).endswith("--allow-pinned raises that limit")
+    assert Limits(FACTS, 8 * GIB, 6 * GIB).refusal_of(most) == ""
+    assert Limits(FACTS, 8 * GIB, GIB).refusal_of(Demand(0, GIB + 1, 0)) == (
+        "pins 1,073,741,825 bytes, more than the 1,073,741,824 that --allow-pinned allows"
     )
 
 

@@ -46,7 +46,7 @@ def test_the_last_of_several_overrides_wins_and_an_equals_sign_may_stand_in_the_
         (
             "measure.sampels=3",
             "measure.sampels: unknown key sampels; "
-            "allowed: warmup, samples, until, clock, placement, wait; did you mean samples?",
+            "allowed: warmup, samples, until, clock, placement, wait, deadline_s; did you mean samples?",
         ),
         ("scenarios.copy.sise=1MiB", "scenarios.copy.sise: unknown key sise; allowed: kind, buffer, direction, size, chunk,"),
         ("measure.samples=1e3", "measure.samples: a whole number is expected, got 1e3; write 1000"),

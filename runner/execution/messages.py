@@ -1,0 +1,100 @@
+"""What a sweep in a process of its own and its supervisor say to each other, pickled, over one pair of sockets."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Final
+
+from runner.device.contract import DeviceFacts
+from runner.execution.records import Ended
+from runner.expand import Case
+from runner.measure.result import CaseResult, Sample
+from runner.placement import Wait
+from runner.spec.experiment import Measure
+
+GO: Final = "go"
+"""What the supervisor answers to `Played` and to `Ended`: it is noted, go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """To the process: open the device called `device`, for which threads `wait` so."""
+
+    device: str
+    wait: Wait
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """To the process: measure these cases. `readings` and `medians` are what was learnt before on the same device."""
+
+    cases: tuple[Case, ...]
+    measure: Measure
+    readings: tuple[CaseResult, ...]
+    medians: dict[str, float | None]
+    most_pinned: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """From it: the device is open; `note` and `recording` as `runner.device` gives them."""
+
+    facts: DeviceFacts
+    note: str
+    recording: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """From it: the device cannot be opened, as DeviceUnavailable says it; with no `device`, `why` is a whole sentence."""
+
+    device: str
+    why: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Begins:
+    """From it: what comes next is for this case."""
+
+    case_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """From it: a play of a case is done and good. It waits for GO."""
+
+    case_id: str
+    sample: Sample
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """From it: a reading of the sentinel."""
+
+    reading: CaseResult
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """From it: nothing is left to do, or the device is lost, which then has no facts any more; the process ends."""
+
+    facts: DeviceFacts | None
+
+
+@dataclass(frozen=True, slots=True)
+class OwnFault:
+    """From it: an error that nobody foresaw, in one line; the process ends."""
+
+    words: str
+
+
+Message = Opened | Refused | Begins | Played | Read | Ended | Finished | OwnFault
+
+
+def connection(fd: int) -> Connection:
+    """Return the end of a pair of sockets as what sends and receives whole messages; it owns `fd` and closes it."""
+    os.set_inheritable(fd, False)
+    return Connection(fd)

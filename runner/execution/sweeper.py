@@ -1,0 +1,113 @@
+"""A sweep in a process of its own, which owns the device: what runs there.
+
+Started as `python -m runner.execution.sweeper FD END`. It speaks with its supervisor (`runner.execution.supervisor`) over FD, and
+ends with it. After every play and every case it waits until that is noted, so that nothing of the supervisor's work runs beside
+what is timed.
+"""
+
+from __future__ import annotations
+
+import gc
+import signal
+import sys
+import traceback
+from contextlib import closing
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from runner.device.contract import Device, DeviceFacts
+from runner.device.select import open_device
+from runner.errors import DeviceUnavailable, DmalabError
+from runner.execution.local import Sweep
+from runner.execution.messages import Begins, Finished, Open, Opened, OwnFault, Played, Read, Refused, Task, connection
+from runner.execution.process import end_with_parent
+from runner.expand import Case
+from runner.measure.result import Sample
+from runner.measure.sentinel import Sentinel
+
+
+class Teller:
+    """Tells the supervisor of every step, and has it note every play before the next."""
+
+    def __init__(self, wire: Connection) -> None:
+        self._wire = wire
+        self._case = ""
+
+    def begins(self, case: Case) -> None:
+        """Tell which case is next, where it is another one."""
+        if case.case_id != self._case:
+            self._case = case.case_id
+            self._wire.send(Begins(case.case_id))
+
+    def played(self, case: Case, sample: Sample) -> None:
+        """Tell of a play, and wait until it is noted."""
+        self._wire.send(Played(case.case_id, sample))
+        self._wire.recv()
+
+
+def serve(wire: Connection) -> None:
+    """Open the device, tell its facts, measure the cases of one task, and give the device back."""
+    request: Open = wire.recv()
+    try:
+        opened = open_device(request.device, request.wait)
+        facts = opened.device.facts()
+    except DeviceUnavailable as error:
+        wire.send(Refused(error.device, error.why, error.remedy))
+        return
+    except DmalabError as error:
+        wire.send(Refused("", str(error), ""))
+        return
+    with closing(opened.device) as device:
+        wire.send(Opened(facts, opened.note, device.recording))
+        _sweep(wire, device, facts, wire.recv())
+        wire.send(Finished(None if device.lost else device.facts()))
+
+
+def _sweep(wire: Connection, device: Device, facts: DeviceFacts, task: Task) -> None:
+    sentinel = Sentinel(list(task.readings))
+    told = len(sentinel.readings)
+    sweep = Sweep(
+        device,
+        facts,
+        task.cases,
+        task.measure,
+        sentinel,
+        Teller(wire),
+        medians=task.medians,
+        most_pinned=task.most_pinned,
+        ends_when_lost=True,
+    )
+    for ended in sweep:
+        for reading in sentinel.readings[told:]:
+            wire.send(Read(reading))
+        told = len(sentinel.readings)
+        wire.send(ended)
+        wire.recv()
+    for reading in sentinel.readings[told:]:
+        wire.send(Read(reading))
+
+
+def main() -> None:
+    """Serve one supervisor."""
+    end_with_parent(int(sys.argv[2]))
+    # The supervisor decides what an interrupt means; a second one kills this process.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.freeze()
+    with connection(int(sys.argv[1])) as wire:
+        try:
+            serve(wire)
+        except (EOFError, BrokenPipeError, ConnectionResetError):
+            return  # the supervisor has what it wanted, or is gone
+        except Exception as error:
+            traceback.print_exc()
+            wire.send(OwnFault(_in_words(error)))
+
+
+def _in_words(error: Exception) -> str:
+    """Say in one line what happened and where."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} ({' '.join(str(error).split())}) in line {frame.lineno} of {Path(frame.filename).name}"
+
+
+if __name__ == "__main__":
+    main()
