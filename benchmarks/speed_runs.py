@@ -103,7 +103,7 @@ def run(experiment: str, out: Path, device: str) -> Run:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     wall = time.perf_counter() - begun
     if done.returncode not in (0, 5):  # 5: an expectation was missed, which is no business of a clock
-        raise RuntimeError(f"the run of {experiment} gave {done.returncode}: {(done.stderr or done.stdout).strip()[-300:]}")
+        raise RuntimeError(f"the run of {experiment} gave {done.returncode}: {(done.stderr or done.stdout).strip()[:300]}")
     (manifest,) = out.glob("*/2*/manifest.json")
     content = json.loads(manifest.read_text(encoding="utf-8"))
     seconds = {what: float(value) for what, value in content["seconds"].items() if what != "total"}

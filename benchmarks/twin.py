@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 from threading import Timer
 from typing import Final
@@ -39,15 +40,13 @@ class Native:
             pass
         finally:
             patience.cancel()
-        raise RuntimeError(f"the native twin ended with code {self._process.wait()} at {request!r}")
+        self.close()
+        raise RuntimeError(f"the native twin ended with code {self._process.returncode} at {request!r}")
 
     def close(self) -> None:
         """Let the twin end."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.wait()
-        self._process.stdout.close()
+        with suppress(BrokenPipeError):  # of what the ended one has not read
+            self._process.communicate()
 
     def _start(self) -> subprocess.Popen[str]:
         return subprocess.Popen([str(self._program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
