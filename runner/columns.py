@@ -215,6 +215,8 @@ RATES: Final = (
         "number",
         "",
         "Upper end of an interval of the speedup.",
+    Column("h2d_bytes", "integer", "bytes", "Bytes of payload that one sample moves over the link to the device."),
+    Column("d2h_bytes", "integer", "bytes", "Bytes of payload that one sample moves over the link to the host."),
         "ci_high_wall_ms of the baseline's case / ci_low_wall_ms",
     ),
 )
@@ -290,6 +292,7 @@ ENGINE: Final = (
         "timeline_source",
         "text",
         "",
+_WORKS: Final = {"h2d": "uploads", "kernel": "kernels", "d2h": "downloads"}
         "What the overlap was read from. engine: the engines' records. events: CUDA events, which is coarser. none: neither.",
     ),
     Column(
@@ -305,9 +308,23 @@ ENGINE: Final = (
         "What a pair of events around a copy adds to it, measured once on the device by 4 KiB from pinned memory.",
         "median of event time - engine time",
     ),
+    *(
+        Column(f"among_{work}_ms", "number", "ms", f"Time of the {called}, summed up, among all other work; median of the plays.")
+        for work, called in _WORKS.items()
+    ),
 )
 
 _OF_CLOCK: Final = "Of the samples' times by the clock that gives the rate, in the order in which they were taken"
+    *(
+        Column(
+            f"slowdown_{work}",
+            "number",
+            "",
+            f"How many times as long the {called} took among the other work as alone.",
+            f"among_{work}_ms / leg_{work}_ms",
+        )
+        for work, called in _WORKS.items()
+    ),
 _BLOCK: Final = Column(
     "block",
     "integer",

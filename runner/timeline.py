@@ -104,7 +104,7 @@ class Overlap:
     The first four are shares, 0 to 1, of the time in which a copy to the device, a copy to the host or a kernel ran at all:
     `any_two` sorts or more at once, `all_three`, both directions of copies, and a kernel beside a copy of either. `busy` is each
     engine's busy share of the time from the first begin to the last end of all of them, `gaps_ns` how long it stood idle each
-    time between its first begin and its last end.
+    time between its first begin and its last end. `work_ns` is the sum of the times of each sort of work.
     """
 
     any_two: float
@@ -113,6 +113,7 @@ class Overlap:
     copy_kernel: float
     busy: Mapping[str, float]
     gaps_ns: Mapping[str, tuple[int, ...]]
+    work_ns: Mapping[Work, int]
 
 
 def timeline_of(plan: Plan, trace: Trace) -> Timeline:
@@ -160,6 +161,11 @@ def overlap_fractions(timeline: Timeline) -> Overlap | None:
         copy_kernel=share(up, down),
         busy={engine: sum(end - begin for begin, end in each) / whole for engine, each in busy.items()},
         gaps_ns={engine: tuple(after[0] - before[1] for before, after in pairwise(each)) for engine, each in busy.items()},
+        work_ns={
+            work: sum(span.end_ns - span.begin_ns for span in spans if span.work == work)
+            for work in OVERLAPPING
+            if any(span.work == work for span in spans)
+        },
     )
 
 

@@ -19,7 +19,7 @@ from runner.device.contract import Device, DeviceFacts, Mismatch, Session, Trace
 from runner.errors import CaseError, CaseUnsupported
 from runner.expand import Case
 from runner.measure.companions import Prepared, derive
-from runner.measure.engine import engine_disagrees, engine_plays, recorded_figures, records_every_play, summarized
+from runner.measure.engine import engine_disagrees, engine_plays, recorded_figures, records_every_play, summarized, with_slowdowns
 from runner.measure.environment import Paging, numa_flags, paging_flags, read_paging
 from runner.measure.flags import flags_of
 from runner.measure.listener import NOBODY, Listener
@@ -232,7 +232,7 @@ class CaseRun:
         return (*paging, *numa_flags(self.facts, trace.numa_nodes))
 
     def _end(self, result: CaseResult) -> None:
-        derived = derive(self.prepared, result.samples, self._clock) | summarized(result.samples)
+        derived = with_slowdowns(derive(self.prepared, result.samples, self._clock) | summarized(result.samples))
         if result.samples and self.prepared.event_constant is not None:
             derived |= self.prepared.event_constant.figures()
         self.result = replace(result, companions=self.prepared.samples, derived=derived)

@@ -22,14 +22,14 @@ from runner.plan_check import check_plan
 from runner.scenarios.base import Clock, Scenario
 from runner.scenarios.builder import PlanWriter
 from runner.stats import median
-from runner.timeline import Overlap, Source, Span, Timeline, busy_stretches, overlap_fractions, timeline_of
+from runner.timeline import OVERLAPPING, Overlap, Source, Span, Timeline, busy_stretches, overlap_fractions, timeline_of
 
 ENGINE_PLAYS: Final = 3
 """Recorded plays after the samples of a case: a median of them bears one that was disturbed."""
 ENGINE_FIGURES: Final = frozenset({"engine_ms", "engine_busy_ms", "engine_gap_us", "event_excess_us"})
 """Figures with statistics in the summary that only recorded plays have."""
-OVERLAP_FIGURES: Final = ("overlap_h2d_d2h", "overlap_copy_kernel")
-"""Shares of a recorded play; the summary has their median."""
+OVERLAP_FIGURES: Final = ("overlap_h2d_d2h", "overlap_copy_kernel", "among_h2d_ms", "among_kernel_ms", "among_d2h_ms")
+"""Figures of a recorded play in which several sorts of work took turns or ran at once; the summary has their median."""
 DISAGREE_US: Final = 10.0
 DISAGREE_SHARE: Final = 0.02
 """Event and engine time disagree where they differ by more than the larger of both, beside what a pair of events adds."""
@@ -103,8 +103,11 @@ def engine_figures(model: Scenario, plan: Plan, timeline: Timeline, event_ms: fl
 
 
 def overlap_figures(overlap: Overlap | None) -> dict[str, float]:
-    """Return the shares of an overlap that tables have."""
-    return {} if overlap is None else {"overlap_h2d_d2h": overlap.h2d_d2h, "overlap_copy_kernel": overlap.copy_kernel}
+    """Return the shares of an overlap that tables have, and how long each sort of work took among the others (ms)."""
+    if overlap is None:
+        return {}
+    among = {f"among_{work}_ms": length / 1e6 for work, length in overlap.work_ns.items()}
+    return {"overlap_h2d_d2h": overlap.h2d_d2h, "overlap_copy_kernel": overlap.copy_kernel} | among
 
 
 def recorded_figures(model: Scenario, plan: Plan, trace: Trace, figures: Mapping[str, float]) -> tuple[Source, dict[str, float]]:
@@ -134,6 +137,12 @@ def summarized(samples: Sequence[Sample]) -> dict[str, float]:
         if values:
             found[name] = median(values)
     return found
+
+
+def with_slowdowns(derived: Mapping[str, float]) -> dict[str, float]:
+    """Add how many times as long each leg took among the others as it does alone, where both are known."""
+    pairs = {work: (derived.get(f"among_{work}_ms"), derived.get(f"leg_{work}_ms")) for work in OVERLAPPING}
+    return dict(derived) | {f"slowdown_{work}": among / alone for work, (among, alone) in pairs.items() if among and alone}
 
 
 def figures_of(samples: Sequence[Sample], name: str) -> list[float]:

@@ -57,6 +57,14 @@ class InPlace(Scenario):
         """Return the bytes of all passes; those of an increment count once, though they are read and written."""
         return self.size * self.passes
 
+    def link_bytes(self) -> dict[str, int]:
+        """Return what a kernel's passes over host memory, or the copies to and from the device, move in each direction."""
+        if self.by == "cpu" or kind_of(self.buffer).migrates:
+            return {}
+        size = self.payload_bytes() if self.place == "host" else self.size
+        moved = {"h2d": size if self.pattern != "write" else 0, "d2h": size if self.pattern != "read" else 0}
+        return {direction: count for direction, count in moved.items() if count}
+
     def ways(self) -> int:
         """Return the directions of the link that a kernel needs to reach host memory; 0 where the passes do not cross it."""
         if self.by == "cpu" or self.place == "device" or kind_of(self.buffer).migrates:

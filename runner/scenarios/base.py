@@ -125,6 +125,10 @@ class Scenario(StrictModel):
         """Return the bytes of the user that one play moves, each counted once."""
         raise NotImplementedError
 
+    def link_bytes(self) -> Mapping[str, int]:
+        """Return the bytes of the payload that one sample moves over the link, by direction; empty where that is not its subject."""
+        return {}
+
     def direction_bytes(self) -> Mapping[str, int]:
         """Return the bytes of each direction that has a time of its own (`h2d_event_ms`, `d2h_event_ms`), if any has."""
         return {}

@@ -43,6 +43,10 @@ class Concurrency(Scenario):
         """Return the bytes of all copies, once: those that go together count for the rate."""
         return self.size * len(self.copies)
 
+    def link_bytes(self) -> dict[str, int]:
+        """Return the bytes of each direction, of the copies that go at once."""
+        return {direction: self.size * self.copies.count(direction) for direction in self.copies}
+
     def ways(self) -> int:
         """Return how many directions the copies take at once."""
         return len(set(self.copies))

@@ -149,6 +149,11 @@ class Pipeline(Scenario):
 
     def chunks(self) -> int:
         """Return the number of chunks."""
+    def link_bytes(self) -> dict[str, int]:
+        """Return the bytes of the input that go up and those of the output that come down."""
+        sizes = {"h2d": self.total, "d2h": int(self.output_of(self.total))}
+        return {direction: sizes[direction] for direction in self.ways_used()}
+
         return -(-self.total // self.chunk)
 
     def ways_used(self) -> tuple[Direction, ...]:

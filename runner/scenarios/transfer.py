@@ -141,6 +141,10 @@ class Transfer(Scenario):
         ways = self.directions()
         return dict.fromkeys(ways, self.size) if len(ways) > 1 else {}
 
+    def link_bytes(self) -> dict[str, int]:
+        """Return the bytes of each direction that is measured."""
+        return dict.fromkeys(self.directions(), self.size)
+
     def ways(self) -> int:
         """Return 2 for both directions at once."""
         return len(self.directions())
