@@ -57,6 +57,7 @@ def test_engines_have_their_busy_share_and_the_gaps_between() -> None:
     assert overlap is not None
     assert overlap.busy == {"d2h": 0.25, "h2d": 0.75}
     assert overlap.gaps_ns == {"d2h": (), "h2d": (6,)}
+    assert overlap.work_ns == {"h2d": 30, "d2h": 10}
 
 
 @pytest.mark.parametrize(("lane", "stretches"), [((UP, UP), ((0, 5), (2, 9))), ((UP, Busy(0, 9)), ((0, 5), (0, 5)))])

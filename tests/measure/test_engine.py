@@ -18,6 +18,7 @@ from runner.measure.engine import (
     engine_disagrees,
     engine_figures,
     measure_event_constant,
+    with_slowdowns,
 )
 from runner.measure.result import CaseResult, Sample
 from runner.plan import Copy, Plan
@@ -192,3 +193,8 @@ def test_samples_alone_never_borrow_from_recorded_plays() -> None:
     samples = (Sample("sample", 0, {"event_ms": 1.0}), Sample("engine", 0, {"event_ms": 9.0, "wall_ms": 9.0, "engine_ms": 0.9}))
     cells = row(CaseResult(Case("c_1", "copy", 0, COPY, "", {}), "ok", samples=samples))
     assert (cells["median_event_ms"], cells["median_wall_ms"], cells["median_engine_ms"]) == (1.0, None, 0.9)
+
+
+def test_a_leg_that_took_longer_among_others_than_alone_is_told() -> None:
+    derived = {"leg_h2d_ms": 2.0, "among_h2d_ms": 3.0, "leg_kernel_ms": 1.0, "among_d2h_ms": 4.0}
+    assert with_slowdowns(derived) == derived | {"slowdown_h2d": 1.5}

@@ -93,6 +93,21 @@ def test_how_the_passes_use_the_link(fields: dict[str, Any], ways: int) -> None:
     assert access(**fields).ways() == ways
 
 
+@pytest.mark.parametrize(
+    ("fields", "moved"),
+    [
+        ({"pattern": "increment", "buffer": "mapped", "passes": 3}, {"h2d": 12288, "d2h": 12288}),
+        ({"pattern": "read", "buffer": "mapped"}, {"h2d": 4096}),
+        ({"pattern": "write", "buffer": "mapped"}, {"d2h": 4096}),
+        ({"pattern": "increment", "place": "device", "passes": 3}, {"h2d": 4096, "d2h": 4096}),
+        ({"pattern": "read", "by": "cpu"}, {}),
+        ({"pattern": "read", "buffer": "managed"}, {}),
+    ],
+)
+def test_the_bytes_of_each_direction_stand_apart(fields: dict[str, Any], moved: dict[str, int]) -> None:
+    assert access(**({"by": "kernel", "size": 4096} | fields)).link_bytes() == moved
+
+
 def test_what_it_does_in_words() -> None:
     assert access(by="cpu", threads=2, pattern="write").describe() == (
         "write 8 bytes in pinned memory by 2 threads of the processor, 1 time"

@@ -1,12 +1,18 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from runner.errors import CaseFailed
+from runner.results import read_results
 from runner.scenarios.base import Known
 from runner.scenarios.legs import Leg
 from runner.scenarios.pipeline import Pipeline
 from runner.scenarios.pipeline_legs import companions_of, derive, resolve, twin_of
+from tests.scenarios.runs import run
+
+MIB = 1 << 20
 
 
 def pipeline(**fields: object) -> Pipeline:
@@ -86,3 +92,13 @@ def test_bounds_and_what_was_gained_by_hand() -> None:
 def test_without_a_leg_there_are_no_bounds() -> None:
     figures = derive(pipeline(), Known(0, {"leg_h2d": 5.0, "twin": 16.0}), 8.0)
     assert figures == {"leg_h2d_ms": 5.0, "twin_ms": 16.0}
+
+
+def test_copies_both_ways_at_once_take_longer_than_alone_and_the_row_says_so(tmp_path: Path) -> None:
+    """The test profile carries four fifths of a copy's rate while another runs the opposite way."""
+    ring = "  ring: {kind: pipeline, schedule: overlapped, total: 16MiB, chunk: 1MiB, streams: 3, compute: {passes: 1}}\n"
+    summary = read_results(run(tmp_path, ring).folder).summary
+    row = summary.iloc[0]
+    assert row["slowdown_h2d"] == pytest.approx(row["among_h2d_ms"] / row["leg_h2d_ms"])
+    assert 1.15 < row["slowdown_h2d"] < 1.25
+    assert (row["h2d_bytes"], row["d2h_bytes"]) == (16 * MIB, 16 * MIB)
