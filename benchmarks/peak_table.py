@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
+from typing import Any, Literal
+
+from runner.stats import median_interval
+
+Word = Literal["within", "undecided", "NOT within"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +27,24 @@ class Pair:
         return median(self.left_ms) / median(self.right_ms) if self.left_ms and self.right_ms else None
 
     @property
+    def interval(self) -> tuple[float, float] | None:
+        """The ratios between the ends of the 95 % intervals of both medians; None where one of them has too few samples."""
+        left, right = median_interval(self.left_ms), median_interval(self.right_ms)
+        return None if left is None or right is None else (left[0] / right[1], left[1] / right[0])
+
+    @property
+    def word(self) -> Word:
+        """Whether the ratio keeps its limit; one that does not, but whose interval reaches within it, decides nothing."""
+        if self.limit is None or (self.ratio is not None and abs(self.ratio - 1) <= self.limit):
+            return "within"
+        low, high = self.interval or (self.ratio, self.ratio)
+        reaches = low is not None and high is not None and low <= 1 + self.limit and high >= 1 - self.limit
+        return "undecided" if reaches else "NOT within"
+
+    @property
     def met(self) -> bool:
-        """Whether the ratio keeps its limit; a pair with a limit and without a ratio does not."""
-        return self.limit is None or (self.ratio is not None and abs(self.ratio - 1) <= self.limit)
+        """Whether the ratio keeps its limit, as far as can be told; a pair with a limit and without a ratio does not."""
+        return self.word != "NOT within"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +71,9 @@ class Comparison:
                 "left_ms": list(pair.left_ms),
                 "right_ms": list(pair.right_ms),
                 "ratio": pair.ratio,
+                "interval": pair.interval,
                 "limit": pair.limit,
-                "met": pair.met,
+                "word": pair.word,
                 "note": pair.note,
             }
             for pair in self.pairs
@@ -63,7 +83,7 @@ class Comparison:
 
 def table_of(comparisons: list[Comparison], device: str) -> str:
     """Return all comparisons as Markdown, one table each."""
-    lines = [f"{device}: medians in milliseconds.", ""]
+    lines = [f"{device}: medians in milliseconds; in brackets what their 95 % intervals allow the ratio to be.", ""]
     for comparison in comparisons:
         lines += [f"**{comparison.title}**", ""]
         if comparison.pairs:
@@ -77,8 +97,10 @@ def table_of(comparisons: list[Comparison], device: str) -> str:
 
 
 def _row(pair: Pair) -> str:
-    goal = "" if pair.limit is None else f"{'within' if pair.met else 'NOT within'} {pair.limit:.1%}"
+    goal = "" if pair.limit is None else f"{pair.word} {pair.limit:.1%}"
     ratio = "" if pair.ratio is None else f"{pair.ratio:.4f}"
+    if pair.interval is not None:
+        ratio += f" ({pair.interval[0]:.4f} to {pair.interval[1]:.4f})"
     return f"| {pair.name} | {_shown(pair.left_ms)} | {_shown(pair.right_ms)} | {ratio} | {goal} | {pair.note} |"
 
 

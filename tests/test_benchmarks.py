@@ -47,13 +47,22 @@ def test_a_pair_keeps_its_limit_by_the_ratio_of_its_medians(peak_table: ModuleTy
     assert peak_table.Pair("h2d", (2.0,), (1.0,)).met
 
 
+def test_a_pair_whose_samples_spread_too_far_is_undecided(peak_table: ModuleType) -> None:
+    spread = tuple(1.0 + 0.02 * step for step in range(6))
+    pair = peak_table.Pair("h2d", spread, (1.0,) * 6, limit=0.005)
+    assert pair.interval == (1.0, 1.1)
+    assert (pair.word, pair.met) == ("undecided", True)
+    far = peak_table.Pair("h2d", (1.1,) * 6, (1.0,) * 6, limit=0.005)
+    assert (far.word, far.met) == ("NOT within", False)
+
+
 def test_the_table_says_what_is_within_its_goal_and_what_could_not_be_compared(peak_table: ModuleType) -> None:
     pairs = (peak_table.Pair("a", (1.0,), (1.0,), 0.01, "why"), peak_table.Pair("b", (1.1,), (1.0,), 0.01))
     kept = peak_table.Comparison("one", "One", "ours", "theirs", pairs)
     broken = peak_table.Comparison("two", "no recorder", "", "", (), broken=True)
     lines = peak_table.table_of([kept, broken], "a device").splitlines()
     assert lines == [
-        "a device: medians in milliseconds.",
+        "a device: medians in milliseconds; in brackets what their 95 % intervals allow the ratio to be.",
         "",
         "**One**",
         "",
