@@ -83,7 +83,7 @@ def measure_native(native: Native, work: Work, turn: int) -> None:
 
 def measure_runner(device: Device, work: Work, turn: int) -> None:
     """Play the runner's case for the samples of one round and verify each; what goes wrong stands in the work's row."""
-    if work.trouble:
+    if work.trouble or not work.case:
         return
     try:
         work.runner.extend(Sample(turn, value) for value in played(device, work))
