@@ -23,7 +23,7 @@ from runner.placement import Wait
 from runner.rows import Row, RunInfo, case_rows, sample_rows, summary_rows, verdict_rows
 from runner.run_folder import RunFolder, describe_device, describe_host, utc_now
 from runner.spec.load import LoadedExperiment, find_experiment, list_experiments, load_experiment
-from runner.tables import columns_frame, frame, write_csv
+from runner.tables import write_columns, write_csv
 from runner.verdicts import Verdict, judge
 
 FOLDER: Final = "claims"
@@ -208,11 +208,11 @@ def _write(folder: RunFolder, outcome: ClaimsOutcome, names: Sequence[str]) -> N
     summaries = (row for claim in claims for row in summary_rows(claim.run, claim.results))
     samples = (row for claim in claims for row in sample_rows(claim.run, claim.results))
     cases = (row for claim in claims for row in case_rows(claim.run, [result.case for result in claim.results]))
-    write_csv(frame(summaries, summary_columns()), folder.path / "summary.csv")
-    write_csv(frame(samples, sample_columns()), folder.path / "samples.csv")
-    write_csv(frame(cases, case_columns()), folder.path / "cases.csv")
-    write_csv(frame(outcome.verdict_rows(), verdict_columns()), folder.path / "verdicts.csv")
-    write_csv(columns_frame(), folder.path / "columns.csv")
+    write_csv(folder.path / "summary.csv", summaries, summary_columns())
+    write_csv(folder.path / "samples.csv", samples, sample_columns())
+    write_csv(folder.path / "cases.csv", cases, case_columns())
+    write_csv(folder.path / "verdicts.csv", outcome.verdict_rows(), verdict_columns())
+    write_columns(folder.path / "columns.csv")
     folder.write_bytes("claims.md", "\n".join([*page_lines(outcome.verdict_rows()), ""]).encode())
     statuses = Counter(result.status for claim in claims for result in claim.results)
     folder.write_manifest(

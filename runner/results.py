@@ -6,13 +6,15 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import pandas as pd
 
 from runner.errors import InputError
-from runner.tables import DTYPES
 
+Dtype = Literal["Int64", "Float64", "string"]
+DTYPES: Final[Mapping[str, Dtype]] = {"integer": "Int64", "number": "Float64", "text": "string"}
+"""The pandas type of each type of column."""
 _ENCODING: Final = "utf-8-sig"
 """UTF-8 with or without a byte order mark: a spreadsheet adds one when it saves."""
 

@@ -100,9 +100,9 @@ def test_only_the_cuda_device_imports_the_driver(module: str) -> None:
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_only_tables_and_results_import_pandas(module: str) -> None:
+def test_only_results_imports_pandas(module: str) -> None:
     found = any(within(name, ("pandas",)) for name in imports_of(module, runtime_only=True))
-    assert not found or module in ("runner.tables", "runner.results")
+    assert not found or module == "runner.results"
 
 
 @pytest.mark.parametrize("module", MODULES)

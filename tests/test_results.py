@@ -11,8 +11,9 @@ import pytest
 import runner
 from runner.errors import InputError
 from runner.measure.result import CaseResult
-from runner.tables import samples_frame, summary_frame, write_tables
+from runner.tables import write_tables
 from runner.verdicts import Verdict
+from tests.frames import samples_frame, summary_frame
 from tests.results_for_tests import RUN, case, ok, pipeline, transfer
 
 RESULTS = [

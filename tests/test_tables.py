@@ -5,20 +5,23 @@ import errno
 import io
 import math
 import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from runner import columns
-from runner.columns import Column, all_columns, case_columns, field_columns, sample_columns, summary_columns
+from runner.columns import Column, ColumnType, all_columns, case_columns, field_columns, sample_columns, summary_columns
 from runner.errors import EnvironmentProblem
 from runner.measure.result import CaseResult, Sample
 from runner.measure.sentinel import SENTINEL
-from runner.rows import number, text
+from runner.rows import Row, case_rows, number, sample_rows, summary_rows, text
 from runner.scenarios import SCENARIOS
-from runner.tables import cases_frame, columns_frame, frame, samples_frame, summary_frame, verdicts_frame, write_csv, write_tables
+from runner.scenarios.base import Cell
+from runner.tables import write_columns, write_csv, write_tables
 from runner.verdicts import Verdict
+from tests.frames import samples_frame, summary_frame
 from tests.results_for_tests import MIB, RUN, case, ok, pipeline, transfer
 
 LEAD = ["run_id", "experiment", "scenario", "case_id", "status", "reason", "flags", "device", "device_kind"]
@@ -32,8 +35,8 @@ def cell(table: pd.DataFrame, name: str, row: int = 0) -> object:
     return table[name].iloc[row]
 
 
-def written(table: pd.DataFrame, folder: Path) -> list[dict[str, str]]:
-    write_csv(table, folder / "table.csv")
+def written(rows: Iterable[Row], columns: Sequence[Column], folder: Path) -> list[dict[str, str]]:
+    write_csv(folder / "table.csv", rows, columns)
     return list(csv.DictReader(io.StringIO((folder / "table.csv").read_text(encoding="utf-8"))))
 
 
@@ -73,17 +76,27 @@ def test_a_scenarios_own_column_says_whose_it_is() -> None:
     assert "pipeline: " in own["kind"].meaning
 
 
-def test_a_column_that_is_not_described_is_an_error() -> None:
+def test_a_column_that_is_not_described_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="not describe: surprise"):
-        frame([{"run_id": "r", "surprise": 1}], summary_columns())
+        written([{"run_id": "r", "surprise": 1}], summary_columns(), tmp_path)
     result = CaseResult(case(transfer()), "ok", samples=(Sample("sample", 0, {"surprise_ms": 1.0}),))
     with pytest.raises(ValueError, match="surprise_ms"):
-        samples_frame(RUN, [result])
+        written(sample_rows(RUN, [result]), sample_columns(), tmp_path)
 
 
-def test_text_in_a_numeric_column_is_an_error() -> None:
-    with pytest.raises(TypeError, match="'fast' is no number"):
-        frame([{"x": "fast"}], [Column("x", "number", "", "x")])
+@pytest.mark.parametrize(
+    ("kind", "value", "told"), [("number", "fast", "'fast' is no number"), ("integer", 1.5, "1.5 is no whole")]
+)
+def test_what_is_not_of_its_columns_type_is_an_error(kind: ColumnType, value: Cell, told: str, tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=told):
+        written([{"x": value}], [Column("x", kind, "", "x")], tmp_path)
+
+
+def test_numbers_are_written_as_their_column_has_them(tmp_path: Path) -> None:
+    columns = [Column("n", "integer", "", "n"), Column("x", "number", "", "x"), Column("t", "text", "", "t")]
+    rows: list[Row] = [{"n": 3.0, "x": 5, "t": "a, b"}, {"x": 1e-7, "t": True}, {"n": math.nan, "x": math.inf}]
+    write_csv(tmp_path / "t.csv", rows, columns)
+    assert (tmp_path / "t.csv").read_text() == 'n,x,t\n3,5.0,"a, b"\n,1e-07,true\n,,\n'
 
 
 # Rows and figures
@@ -105,15 +118,15 @@ def test_summary_has_one_row_a_case_and_samples_one_a_play() -> None:
 
 def test_integers_stay_integers_beside_rows_without_a_value(tmp_path: Path) -> None:
     results = [ok(case(transfer(size=33554432)), 1.0), CaseResult(case(pipeline()), "failed", "broke")]
-    rows = written(summary_frame(RUN, results), tmp_path)
+    rows = written(summary_rows(RUN, results), summary_columns(), tmp_path)
     assert [row["size_bytes"] for row in rows] == ["33554432", ""]
     assert [row["total_bytes"] for row in rows] == ["", str(4 * MIB)]
     assert [row["corrupt_bytes"] for row in rows] == ["0", ""]
 
 
 def test_integers_above_2_to_53_keep_their_digits(tmp_path: Path) -> None:
-    table = frame([{"n": 9007199254740993}, {}], [Column("n", "integer", "", "n")])
-    assert [row["n"] for row in written(table, tmp_path)] == ["9007199254740993", ""]
+    rows = written([{"n": 9007199254740993, "m": 1}, {"m": 1}], [Column(name, "integer", "", name) for name in "nm"], tmp_path)
+    assert [row["n"] for row in rows] == ["9007199254740993", ""]
 
 
 def test_statistics_leave_warm_ups_out() -> None:
@@ -295,7 +308,7 @@ def test_numbers_are_numbers_or_empty() -> None:
 
 def test_no_written_number_has_more_than_15_digits(tmp_path: Path) -> None:
     results = [ok(case(pipeline(), "serialized"), 10 / 3, 20 / 7, 1e-7 / 3), ok(case(pipeline(), "ring"), 2 / 3)]
-    for row in written(summary_frame(RUN, results), tmp_path):
+    for row in written(summary_rows(RUN, results), summary_columns(), tmp_path):
         for column in summary_columns():
             if column.type == "number" and row[column.name]:
                 mantissa = row[column.name].lower().split("e")[0]
@@ -305,7 +318,7 @@ def test_no_written_number_has_more_than_15_digits(tmp_path: Path) -> None:
 
 def test_a_hostile_reason_stays_in_its_cell(tmp_path: Path) -> None:
     result = CaseResult(case(transfer()), "failed", '=cmd|"/c calc"!A1\r\n, "quoted", None')
-    (row,) = written(summary_frame(RUN, [result]), tmp_path)
+    (row,) = written(summary_rows(RUN, [result]), summary_columns(), tmp_path)
     assert row["reason"] == '\'=cmd|"/c calc"!A1  , "quoted", None'
     assert row["device_kind"] == "simulated"
 
@@ -314,7 +327,7 @@ def test_a_hostile_reason_stays_in_its_cell(tmp_path: Path) -> None:
 
 
 def test_files_are_utf8_without_mark_with_lf(tmp_path: Path) -> None:
-    write_csv(samples_frame(RUN, [ok(case(transfer()), 1.0, name="event_ms")]), tmp_path / "samples.csv")
+    write_csv(tmp_path / "samples.csv", sample_rows(RUN, [ok(case(transfer()), 1.0, name="event_ms")]), sample_columns())
     content = (tmp_path / "samples.csv").read_bytes()
     assert content.startswith(b"run_id,")
     assert b"\r" not in content
@@ -330,7 +343,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_rest(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(os, "replace", refuse)
     with pytest.raises(EnvironmentProblem, match="cannot be written: No space left on device"):
-        write_csv(columns_frame(), path)
+        write_columns(path)
     assert path.read_text() == "old"
     assert [entry.name for entry in tmp_path.iterdir()] == ["summary.csv"]
 
@@ -346,19 +359,21 @@ def test_all_tables_are_written_and_every_column_is_in_columns_csv(tmp_path: Pat
     assert tables["verdicts.csv"][0]["figure"] == "0.5"
 
 
-def test_cases_tell_which_are_excluded() -> None:
-    table = cases_frame(RUN, [case(transfer()), case(transfer(size=2), excluded="too small")])
-    assert list(table["excluded"]) == ["", "too small"]
-    assert list(table["size_bytes"]) == [MIB, 2]
+def test_cases_tell_which_are_excluded(tmp_path: Path) -> None:
+    cases = [case(transfer()), case(transfer(size=2), excluded="too small")]
+    rows = written(case_rows(RUN, cases), case_columns(), tmp_path)
+    assert [row["excluded"] for row in rows] == ["", "too small"]
+    assert [row["size_bytes"] for row in rows] == [str(MIB), "2"]
 
 
 def test_the_same_results_give_the_same_bytes(tmp_path: Path) -> None:
     results = [ok(case(pipeline()), 1.0, 2.0, 3.0), CaseResult(case(transfer()), "skipped", "too large")]
     for name in ("a.csv", "b.csv"):
-        write_csv(summary_frame(RUN, results), tmp_path / name)
+        write_csv(tmp_path / name, summary_rows(RUN, results), summary_columns())
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
 
 
-def test_empty_tables_keep_their_columns() -> None:
-    assert list(verdicts_frame(RUN, []).columns)[:2] == ["run_id", "experiment"]
-    assert len(samples_frame(RUN, [])) == 0
+def test_empty_tables_keep_their_columns(tmp_path: Path) -> None:
+    write_csv(tmp_path / "samples.csv", [], sample_columns())
+    assert (tmp_path / "samples.csv").read_text().count("\n") == 1
+    assert (tmp_path / "samples.csv").read_text().startswith("run_id,experiment,")
