@@ -15,6 +15,7 @@ from runner.scenarios.builder import PlanWriter, check_pages
 from runner.units import counted
 
 MOST_PASSES = 10_000
+LARGEST_OFFSET = 4096
 
 
 class InPlace(Scenario):
@@ -36,6 +37,14 @@ class InPlace(Scenario):
         description="Where a kernel touches the data: in host memory, or in a copy on the device, the copying inside the timing.",
     )
     pages: Pages = Field("normal", description="Size of the pages of the host buffer: normal or huge.")
+    offset: int = Field(
+        0,
+        ge=0,
+        le=LARGEST_OFFSET,
+        multiple_of=WORD,
+        description="Bytes from the begin of a page to the first word that is touched; a multiple of 4.",
+        json_schema_extra={"unit": "bytes"},
+    )
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -49,6 +58,8 @@ class InPlace(Scenario):
             raise field_error("threads", "threads are those of the processor", "1, or by: cpu")
         if self.by == "kernel" and self.place == "host" and not kind.kernel_access:
             raise field_error("buffer", f"a kernel cannot use {self.buffer} memory in place", "other memory, or place: device")
+        if self.place == "device" and self.offset:
+            raise field_error("offset", "an offset is that of data touched in host memory", "0, or place: host")
         if self.place == "device" and kind.migrates:
             raise field_error("place", f"{self.buffer} memory comes to the device by itself", "host")
         return self
@@ -76,12 +87,13 @@ class InPlace(Scenario):
         who = "a kernel" if self.by == "kernel" else counted(self.threads, "thread") + " of the processor"
         where = f"in {self.buffer} memory" if self.place == "host" else f"on the device, copied from and to {self.buffer} memory"
         pages = " with huge pages" if self.pages == "huge" else ""
-        return f"{self.pattern} {self.size:,} bytes {where}{pages} by {who}, {counted(self.passes, 'time')}"
+        offset = f", {self.offset:,} bytes from the begin of a page," if self.offset else ""
+        return f"{self.pattern} {self.size:,} bytes {where}{pages}{offset} by {who}, {counted(self.passes, 'time')}"
 
     def plan(self) -> Plan:
         """Write the passes between two marks, those of a kernel between two timed events, too."""
         writer = PlanWriter()
-        host = writer.buffer("host", self.buffer, self.size, pages=self.pages)
+        host = writer.buffer("host", self.buffer, self.offset + self.size, pages=self.pages)
         writer.data(host)
         if self.by == "cpu":
             self._by_processor(writer, host)
@@ -97,7 +109,7 @@ class InPlace(Scenario):
 
     def _by_processor(self, writer: PlanWriter, host: int) -> None:
         writer.mark("begin")
-        writer.lane.extend(HostAccess(host, 0, self.size, self.pattern, self.threads, salt) for salt in self._salts())
+        writer.lane.extend(HostAccess(host, self.offset, self.size, self.pattern, self.threads, salt) for salt in self._salts())
         writer.mark("end")
         self._expect(writer, host)
 
@@ -111,7 +123,7 @@ class InPlace(Scenario):
         if copied and self.pattern != "write":
             writer.copy(stream, "h2d", (touched, 0), (host, 0), self.size)
         writer.record(stream, "start", timed=True)
-        writer.lane.extend(KernelAccess(stream, touched, 0, self.size, self.pattern, salt) for salt in self._salts())
+        writer.lane.extend(KernelAccess(stream, touched, self.offset, self.size, self.pattern, salt) for salt in self._salts())
         stop = writer.record(stream, "stop", timed=True)
         if copied and self.pattern != "read":
             writer.copy(stream, "d2h", (host, 0), (touched, 0), self.size)
@@ -126,6 +138,7 @@ class InPlace(Scenario):
 
     def _expect(self, writer: PlanWriter, buffer: int) -> None:
         if self.pattern == "write":
-            writer.expect_range(buffer, 0, self.size, salt=self._salts()[-1])
+            writer.expect_range(buffer, self.offset, self.size, salt=self._salts()[-1])
         else:
-            writer.expect(buffer, self.size, added=self.passes if self.pattern == "increment" else 0)
+            added = self.passes if self.pattern == "increment" else 0
+            writer.expect_range(buffer, self.offset, self.size, self.offset, added)

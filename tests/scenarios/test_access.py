@@ -108,6 +108,15 @@ def test_the_bytes_of_each_direction_stand_apart(fields: dict[str, Any], moved: 
     assert access(**({"by": "kernel", "size": 4096} | fields)).link_bytes() == moved
 
 
+def test_an_offset_moves_what_is_touched_and_nothing_else() -> None:
+    plan = access(size=4096, offset=4, pattern="increment", buffer="mapped").plan()
+    assert (plan.buffers[0].size, plan.expects) == (4100, (Expect(0, 4, 4096, 0, 4, 1),))
+    assert (
+        "increment 4,096 bytes in mapped memory, 4 bytes from the begin of a page, by a kernel"
+        in access(size=4096, offset=4, pattern="increment", buffer="mapped").describe()
+    )
+
+
 def test_what_it_does_in_words() -> None:
     assert access(by="cpu", threads=2, pattern="write").describe() == (
         "write 8 bytes in pinned memory by 2 threads of the processor, 1 time"
@@ -139,6 +148,7 @@ def test_every_combination_is_refused_at_a_field_or_proven_safe() -> None:
         ({"size": 6}, "size", "6 bytes are no multiple of the word"),
         ({"pages": "huge"}, "pages", "pinned memory cannot have huge pages"),
         ({"by": "cpu", "place": "device"}, "place", "the processor does not reach the device's memory"),
+        ({"place": "device", "offset": 4}, "offset", "an offset is that of data touched in host memory"),
         ({"threads": 2}, "threads", "threads are those of the processor"),
         ({"buffer": "pageable"}, "buffer", "a kernel cannot use pageable memory in place"),
         ({"buffer": "managed", "place": "device"}, "place", "managed memory comes to the device by itself"),

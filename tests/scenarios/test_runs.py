@@ -69,7 +69,10 @@ RUNS = [
     ("kind: allocation, buffer: [pinned, registered], size: 3MiB, payback: true", ["allocate_ms", "free_ms"]),
     ("kind: allocation, buffer: [pinned, registered], size: 1MiB, memlock_limit: 64MiB", ["allocate_ms", "free_ms"]),
     (f"kind: access, by: cpu, {KINDS}, pattern: [read, write, increment], size: 1MiB, threads: [1, 3], passes: 2", ["access_ms"]),
-    (f"kind: access, by: kernel, {IN_PLACE}, pattern: [read, write, increment], size: 1MiB, passes: 3", ["access_ms"]),
+    (
+        f"kind: access, by: kernel, {IN_PLACE}, pattern: [read, write, increment], size: 1MiB, passes: 3, offset: [0, 4]",
+        ["access_ms"],
+    ),
     (
         "kind: access, by: kernel, place: device, buffer: [pageable, pinned], pattern: [read, write, increment], size: 1MiB",
         ["access_ms", "wall_ms"],
