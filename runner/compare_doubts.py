@@ -1,0 +1,89 @@
+"""Why two runs should not be compared without a second look: what of machine, driver and settings is not the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from runner.compared_run import ComparedRun
+from runner.stats import median
+from runner.two_samples import ratio_of
+
+WATCHED: Final[Mapping[str, str]] = {
+    "device.name": "the device",
+    "device.uuid": "the very GPU",
+    "device.driver": "the driver",
+    "device.cuda_driver_api": "the driver's CUDA version",
+    "device.wait": "how threads wait",
+    "device.numa_node": "the GPU's NUMA node",
+    "device.pcie_generation": "the link's generation under load",
+    "device.pcie_width": "the link's width under load",
+    "device.sm_clock_mhz": "the GPU's clock under load",
+    "device.clock_limits": "what held the clock down",
+    "device.power_limit_w": "the power limit",
+    "device.mig": "MIG mode",
+    "device.other_processes": "other processes on the GPU",
+    "device.nvtx": "NVTX ranges in the timed loop",
+    "device.sha256": "the profile",
+    "device.cpu_model": "the processor",
+    "host.platform": "the operating system",
+    "host.cpus": "the number of processors",
+    "host.transparent_huge_pages": "the huge-page mode",
+    "host.cpu_governors": "the frequency governors",
+    "host.numa_balancing": "NUMA balancing",
+    "host.allowed_cpus": "the processors that the process may use",
+    "host.virtualisation": "the virtualisation",
+    "host.memlock_bytes": "the limit of locked memory",
+    "host.dmalab": "dmalab",
+    "host.python": "Python",
+    "host.packages.pycuda": "PyCUDA",
+    "host.packages.numpy": "NumPy",
+}
+"""What of a manifest changes what is measured, in words."""
+WATCHED_COLUMNS: Final[Mapping[str, str]] = {"placement": "where thread and memory were kept", "wait": "how threads wait"}
+UNFINISHED: Final = "complete"
+
+
+def doubts_between(a: ComparedRun, b: ComparedRun, threshold: float) -> Iterator[str]:
+    """Yield a sentence for each doubt: unlike surroundings, unlike files, a run that is not complete, a machine that changed.
+
+    A fact that either manifest does not tell is passed over, as an older version may not have asked. `threshold` is the share by
+    which the sentinel may differ.
+    """
+    if a.device_kind != b.device_kind:
+        yield "one run is measured and the other simulated"
+    for path, what in WATCHED.items():
+        mine, theirs = _at(a.manifest, path), _at(b.manifest, path)
+        if mine is not None and theirs is not None and mine != theirs:
+            yield f"{what} differs: {_short(mine)} in A, {_short(theirs)} in B"
+    if any(a.manifest.get(name) != b.manifest.get(name) for name in ("spec_sha256", "overrides")):
+        yield "the two files of the experiment, or what --set changed, are not the same"
+    for name, run in (("A", a), ("B", b)):
+        status = run.manifest.get("status")
+        if status not in (None, UNFINISHED):
+            yield f"{name} is {status}: not every case was measured"
+    yield from _sentinel(a, b, threshold)
+
+
+def _sentinel(a: ComparedRun, b: ComparedRun, threshold: float) -> Iterator[str]:
+    if a.sentinel is None or b.sentinel is None:
+        return
+    ratio = ratio_of(a.sentinel, b.sentinel)
+    if not 1 / (1 + threshold) <= ratio.value <= 1 + threshold:
+        mine, theirs = median(a.sentinel.values), median(b.sentinel.values)
+        yield (
+            f"the sentinel, a small copy that is in every run, took {mine:.4g} ms in A and {theirs:.4g} ms in B: "
+            "the machine itself changed"
+        )
+
+
+def _at(manifest: Mapping[str, Any], path: str) -> Any:
+    found: Any = manifest
+    for name in path.split("."):
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found
+
+
+def _short(value: object) -> str:
+    text = str(value) if str(value) else "nothing"
+    return text if len(text) <= 60 else f"{text[:57]}..."
