@@ -126,7 +126,7 @@ class Scenario(StrictModel):
         raise NotImplementedError
 
     def link_bytes(self) -> Mapping[str, int]:
-        """Return the bytes of the payload that one sample moves over the link, by direction; empty where that is not its subject."""
+        """Return the bytes of the payload that one sample moves over the link, by direction; empty where nothing does."""
         return {}
 
     def direction_bytes(self) -> Mapping[str, int]:

@@ -9,6 +9,7 @@ from runner.memory import KINDS
 from runner.pattern import FLAT
 from runner.plan import Expect, HostAccess
 from runner.scenarios.access import InPlace
+from runner.scenarios.builder import DATA_SALT
 from tests.plan_text import lane_text
 from tests.scenarios.combinations import proven_and_refused, refusal
 
@@ -110,7 +111,7 @@ def test_the_bytes_of_each_direction_stand_apart(fields: dict[str, Any], moved: 
 
 def test_an_offset_moves_what_is_touched_and_nothing_else() -> None:
     plan = access(size=4096, offset=4, pattern="increment", buffer="mapped").plan()
-    assert (plan.buffers[0].size, plan.expects) == (4100, (Expect(0, 4, 4096, 0, 4, 1),))
+    assert (plan.buffers[0].size, plan.expects) == (4100, (Expect(0, 4, 4096, DATA_SALT, 4, 1),))
     assert (
         "increment 4,096 bytes in mapped memory, 4 bytes from the begin of a page, by a kernel"
         in access(size=4096, offset=4, pattern="increment", buffer="mapped").describe()
