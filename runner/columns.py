@@ -169,6 +169,13 @@ OUTCOME: Final = (
     ),
     Column("wait", "text", "", "How the host waited for the GPU: spin, yield or block; empty where simulated."),
     Column("memory_actual", "text", "", "What the driver said of each host buffer, as name=kind with blanks between them."),
+    Column(
+        "host_copier",
+        "text",
+        "",
+        "What copied between host buffers. numpy: the usual copy of the C library. c: threads of our own. c_streaming: these, past "
+        "the caches into ordinary memory. On a simulated device what its profile assumes.",
+    ),
     _CORRUPT,
 )
 

@@ -54,6 +54,7 @@ def summary_rows(run: RunInfo, results: Sequence[CaseResult]) -> list[Row]:
             "placement": run.placement,
             "wait": run.wait,
             "memory_actual": result.memory_actual,
+            "host_copier": result.host_copier,
             "timeline_source": result.timeline_source if result.samples else None,
             "corrupt_bytes": _corrupt_bytes(result),
         }

@@ -216,6 +216,7 @@ class CaseRun:
             flags=tuple(sorted({*flags, *self._machine_flags(self._trace)})),
             samples=tuple(self._samples),
             memory_actual=_memory_actual(self._plan, self._trace),
+            host_copier=self._trace.host_copier,
             corrupt_bytes=max(int(sample.figures.get("corrupt_bytes", 0)) for sample in self._samples),
             deterministic=self.device.deterministic,
             stopped_by=stopped_by,

@@ -56,8 +56,8 @@ class CaseResult:
     """One case and what became of it.
 
     `reason` is a sentence wherever `status` is not ok, and the error in which a hazard ended. `memory_actual` is what the driver
-    said of the buffers (`input=pageable`, joined by blanks). `samples` are raw and in the order in which they were taken,
-    warm-ups among them.
+    said of the buffers (`input=pageable`, joined by blanks), `host_copier` what made the copies between host buffers. `samples`
+    are raw and in the order in which they were taken, warm-ups among them.
     `companions` are the plays of twins and legs that were measured for this case first, `derived` what follows from them and
     from those that other cases share. `deterministic` tells that every sample is the same by construction, so that no interval
     may be made of them. `stopped_by` tells why there are no more samples, None where there are none, and `block` which reading of
@@ -72,6 +72,7 @@ class CaseResult:
     flags: tuple[str, ...] = ()
     samples: tuple[Sample, ...] = ()
     memory_actual: str = ""
+    host_copier: str = ""
     corrupt_bytes: int = 0
     deterministic: bool = False
     companions: tuple[Sample, ...] = ()

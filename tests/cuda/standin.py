@@ -16,6 +16,7 @@ import numpy as np
 
 from runner.device.cuda.data import DataWorkers
 from runner.device.cuda.driver import CudaContext
+from runner.device.cuda.host_copier import CopierLibrary
 from runner.device.cuda.kernels import Kernels
 from runner.device.cuda.pool import HostPool
 from runner.device.cuda.session import CudaSession
@@ -316,8 +317,8 @@ class Bench:
         self.workers = DataWorkers(self.context, scratch_bytes=4096)
         self.closed: list[CudaSession] = []
 
-    def open(self, plan: Plan) -> CudaSession:
-        return CudaSession(self.context, self.kernels, self.pool, self.workers, plan, self.closed.append)
+    def open(self, plan: Plan, copying: CopierLibrary | None = None) -> CudaSession:
+        return CudaSession(self.context, self.kernels, self.pool, self.workers, plan, self.closed.append, None, copying)
 
     def close(self) -> None:
         self.pool.clear()

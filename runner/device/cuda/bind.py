@@ -19,6 +19,7 @@ from runner.device.cuda.kernels import Call
 from runner.device.cuda.pages import process_memory_bytes
 from runner.device.cuda.resources import BoundLane, Resources
 from runner.errors import CaseUnsupported
+from runner.memory import kind_of
 from runner.plan import (
     Alloc,
     Barrier,
@@ -139,11 +140,15 @@ class Binder:
         self._of.workers.fill(self._of.kernels, region, operation.offset, operation.size, common, step)
 
     def _host_copy(self, operation: HostCopy) -> list[Call]:
-        memory, helpers = self._of.memory, self._of.helpers
+        memory, helpers, copier = self._of.memory, self._of.helpers, self._of.copier
+        # An engine reads what goes into a stager at once, from the caches where it can; an output is read much later.
+        streaming = not kind_of(self._plan.buffers[operation.dst].memory).asynchronous
 
         def ready() -> Call:
             dst = memory.region(operation.dst).view(operation.dst_offset, operation.size)
             src = memory.region(operation.src).view(operation.src_offset, operation.size)
+            if copier is not None:
+                return copier.call(dst, src, operation.threads, streaming=streaming)
             return copy_call(helpers, dst, src, operation.threads)
 
         return [self._now_or_late(ready, operation.dst, operation.src)]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import atexit
+import os
 
 from runner.device.contract import DeviceFacts
 from runner.device.cuda.cupti import Recorder
 from runner.device.cuda.data import DataWorkers
 from runner.device.cuda.driver import abandon
 from runner.device.cuda.facts import read_facts
+from runner.device.cuda.host_copier import load_copier
 from runner.device.cuda.kernels import Kernels
 from runner.device.cuda.opening import open_context
 from runner.device.cuda.pool import HostPool
@@ -31,6 +33,7 @@ class CudaDevice:
         self._kernels: Kernels | None = opened.kernels
         self._pool = HostPool()
         self._workers = DataWorkers(self._context)
+        self._copying = load_copier(os.environ)
         self._recorder = Recorder(self._context)
         self._sessions: list[CudaSession] = []
         # Whoever forgets to close gets no banner and no abort of PyCUDA's at the end of the process.
@@ -57,7 +60,7 @@ class CudaDevice:
         self._context.require_usable()
         assert self._kernels is not None, "an open context has its kernels"
         session = CudaSession(
-            self._context, self._kernels, self._pool, self._workers, plan, self._sessions_remove, self._recorder
+            self._context, self._kernels, self._pool, self._workers, plan, self._sessions_remove, self._recorder, self._copying
         )
         self._sessions.append(session)
         return session

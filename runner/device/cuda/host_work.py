@@ -28,9 +28,12 @@ Touch = Callable[[Words], object]
 _ONE: Final = np.uint32(1)
 
 
-def make_helpers(plan: Plan) -> ThreadPoolExecutor | None:
-    """Start the threads that host work shares, as many as all lanes can use at once; None where one thread does it."""
-    shared = (HostCopy, HostAccess)
+def make_helpers(plan: Plan, *, copies: bool = True) -> ThreadPoolExecutor | None:
+    """Start the threads that host work shares, as many as all lanes can use at once; None where one thread does it.
+
+    Without `copies` they are for work in place alone: whoever copies has threads of its own.
+    """
+    shared = (HostCopy, HostAccess) if copies else (HostAccess,)
     helpers = sum(
         max((operation.threads - 1 for operation in lane if isinstance(operation, shared)), default=0) for lane in plan.lanes
     )

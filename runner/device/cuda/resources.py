@@ -14,6 +14,7 @@ from runner.device.cuda.driver import CudaContext
 from runner.device.cuda.events import Events
 from runner.device.cuda.gates import Gates
 from runner.device.cuda.graphs import Graphs
+from runner.device.cuda.host_copier import HostCopier
 from runner.device.cuda.kernels import Call, Kernels
 from runner.pattern import first_word, offset_of, step_of
 
@@ -63,4 +64,5 @@ class Resources:
     graphs: Graphs
     barrier: ThreadBarrier | None
     helpers: ThreadPoolExecutor | None
+    copier: HostCopier | None
     state: PlayState

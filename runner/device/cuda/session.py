@@ -17,6 +17,7 @@ from runner.device.cuda.driver import CudaContext, abandon
 from runner.device.cuda.events import Events
 from runner.device.cuda.gates import Gates
 from runner.device.cuda.graphs import Graphs
+from runner.device.cuda.host_copier import CopierLibrary, copying_threads, make_copier
 from runner.device.cuda.host_work import make_helpers
 from runner.device.cuda.kernels import Kernels
 from runner.device.cuda.lanes import Failure, play_lanes
@@ -42,9 +43,11 @@ class CudaSession:
         plan: Plan,
         on_close: Callable[[CudaSession], None],
         recorder: Recorder | None = None,
+        copying: CopierLibrary | None = None,
     ) -> None:
         self._context, self._plan, self._on_close, self._recorder = context, plan, on_close, recorder
         self._closed = self._failed = self._asked = False
+        self._host_copier = ""
         self._lanes: list[BoundLane] = []
         self._prepare, self._teardown = BoundLane(), BoundLane()
         self._recorded = {operation.event for lane in plan.lanes for operation in lane if isinstance(operation, Record)}
@@ -55,7 +58,7 @@ class CudaSession:
         self._memory = SessionMemory(context, pool, plan.buffers)
         self._of: Resources | None = None
         try:
-            self._open(kernels)
+            self._open(kernels, copying)
         except BaseException as error:
             self._failed = True
             self.close()
@@ -103,6 +106,7 @@ class CudaSession:
             memory_bytes=tuple(of.state.memory_bytes),
             not_recorded=played.problem,
             numa_nodes=tuple(self._memory.numa_nodes),
+            host_copier=self._host_copier,
             instantiate_ns=of.graphs.making_ns,
             spent_ns=(prepared - begun, ended - started),
         )
@@ -144,8 +148,10 @@ class CudaSession:
         self._memory.close()
         self._on_close(self)
 
-    def _open(self, kernels: Kernels) -> None:
+    def _open(self, kernels: Kernels, copying: CopierLibrary | None) -> None:
         plan, context, marks = self._plan, self._context, len(self._plan.marks)
+        copier = make_copier(copying, plan)
+        self._host_copier = (copying.name if copying and copier else "numpy") if copying_threads(plan) else ""
         of = self._of = Resources(
             context=context,
             kernels=kernels,
@@ -156,7 +162,8 @@ class CudaSession:
             gates=Gates(context, kernels, plan.gates),
             graphs=Graphs(context),
             barrier=self._barrier,
-            helpers=make_helpers(plan),
+            helpers=make_helpers(plan, copies=copier is None),
+            copier=copier,
             state=PlayState(0, [None] * marks, [None] * marks, [None] * marks),
         )
         binder = Binder(plan, of)
@@ -212,6 +219,8 @@ class CudaSession:
         of.gates.close()
         if of.helpers is not None:
             of.helpers.shutdown()
+        if of.copier is not None:
+            of.copier.close()
 
     def _unblock(self) -> None:
         if self._of is not None:

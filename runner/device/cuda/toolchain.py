@@ -40,6 +40,8 @@ OLDEST_CAPABILITY: Final[Mapping[int, Capability]] = {11: (3, 5), 12: (5, 0), 13
 """The oldest compute capability that a major release of the toolkit still compiles for."""
 
 _LOOKED_IN: Final = ("CUDA_HOME", "CUDA_PATH", "CUDA_ROOT")
+_FLAGS_OF_NVCC: Final = ("NVCC_PREPEND_FLAGS", "PYCUDA_DEFAULT_NVCC_FLAGS", "NVCC_APPEND_FLAGS")
+_HOST_COMPILERS: Final = ("g++", "gcc", "cc", "clang++", "clang")
 _USUAL_PLACE: Final = Path("/usr/local/cuda/bin/nvcc")
 
 
@@ -92,16 +94,16 @@ def require_architecture(device: str, name: str, capability: Capability, nvcc: N
     return f"sm_{major}{minor}"
 
 
-def private_cache(environment: Mapping[str, str]) -> Path | None:
-    """Return a folder for compiled kernels that only this user can write to; None where there cannot be one."""
+def private_cache(environment: Mapping[str, str], name: str = "kernels") -> Path | None:
+    """Return a folder for what was compiled that only this user can write to; None where there cannot be one."""
     base = environment.get("XDG_CACHE_HOME") or (str(Path(environment["HOME"]) / ".cache") if environment.get("HOME") else "")
     if not os.path.isabs(base):
         return None
-    folder = Path(base) / "dmalab" / "kernels"
+    folder = Path(base) / "dmalab" / name
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         facts = folder.stat()
-        # Somebody else's file in this folder would be loaded into the GPU as if it were ours.
+        # Somebody else's file in this folder would be loaded as if it were ours.
         private = facts.st_uid == os.getuid() and not facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
     except OSError:
         return None
@@ -125,11 +127,27 @@ def explain_compile_error(device: str, stderr: str) -> DeviceUnavailable:
     return DeviceUnavailable(device, f"nvcc could not compile the kernels: {tail}", remedy)
 
 
+def host_compiler(environment: Mapping[str, str]) -> str | None:
+    """Return the compiler that nvcc calls, which takes gcc's options: the one that the user named, else a usual one.
+
+    None where there is none, or the user named one that is not there.
+    """
+    named = _named_compiler(environment)
+    names = _HOST_COMPILERS if named is None else (named, *(str(Path(named) / name) for name in _HOST_COMPILERS))
+    found = (shutil.which(name, path=environment.get("PATH", "")) for name in names)
+    return next((compiler for compiler in found if compiler), None)
+
+
+def _named_compiler(environment: Mapping[str, str]) -> str | None:
+    """Return the compiler, or its folder, that the user named for nvcc; its last word counts, as nvcc has it."""
+    flags = " ".join(environment.get(name, "") for name in _FLAGS_OF_NVCC)
+    named = re.findall(r"(?:-ccbin|--compiler-bindir)[= ]+(\S+)", flags)
+    return named[-1] if named else environment.get("NVCC_CCBIN") or None
+
+
 def _require_host_compiler(device: str, environment: Mapping[str, str]) -> None:
     """Look for the C++ compiler that nvcc calls; a compiler that the user named is left to nvcc."""
-    flags = environment.get("PYCUDA_DEFAULT_NVCC_FLAGS", "") + environment.get("NVCC_APPEND_FLAGS", "")
-    flags += environment.get("NVCC_PREPEND_FLAGS", "")
-    if environment.get("NVCC_CCBIN") or "-ccbin" in flags or "--compiler-bindir" in flags:
+    if _named_compiler(environment):
         return
     path = environment.get("PATH", "")
     if not any(shutil.which(name, path=path) for name in ("g++", "gcc", "cl", "clang++")):

@@ -11,7 +11,7 @@ from runner.device.simulated.play import Play, bind
 from runner.device.simulated.profile import Profile
 from runner.device.simulated.recording import Calls, activities_of, noting
 from runner.errors import CaseFailed, DmalabError
-from runner.plan import Plan
+from runner.plan import HostCopy, Plan
 
 
 class SimulatedDevice:
@@ -67,6 +67,8 @@ class SimulatedSession:
         self.bound = bind(plan)
         self.making_ns = making_ns(device.profile, plan)
         self.sample = 0
+        copies = any(isinstance(operation, HostCopy) for lane in plan.lanes for operation in lane)
+        self._host_copier = device.profile.host.host_copier if copies else ""
         self.failed = False
 
     def play(self, sample: int, *, record: bool = False) -> Trace:
@@ -97,6 +99,7 @@ class SimulatedSession:
             activities=activities_of(self.plan, play.engines.activities, facts, calls),
             cpu_ns=tuple(play.cpu_ns),
             memory_bytes=tuple(play.memory_bytes),
+            host_copier=self._host_copier,
             instantiate_ns=self.making_ns,
         )
 

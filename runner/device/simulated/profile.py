@@ -208,6 +208,9 @@ class Host(BaseModel):
     pins_counted: Flag = Field(description="Whether the system counts what a driver has pinned as locked memory of its process.")
     lock_limit_kept: Flag = Field(description="Whether a driver pins no more than a process may lock.")
     copy_gb_per_s: RateTable = Field(description="Total rate of all host copies under way, by their number of threads.")
+    host_copier: Literal["numpy", "c", "c_streaming"] = Field(
+        "numpy", description="What copies at these rates, as the column of that name has it."
+    )
     stager_ppm: WorkTable | None = Field(
         None,
         description="Work of copying a byte into or out of a page-locked buffer, in millionths of that between ordinary ones, by "
