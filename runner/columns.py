@@ -200,6 +200,8 @@ RATES: Final = (
         "The rate as a share of what the link allows, of both directions where both are used at once.",
         "gb_per_s / link_gb_per_s, or / (2 * link_gb_per_s) for both directions",
     ),
+    Column("h2d_bytes", "integer", "bytes", "Bytes of payload that one sample moves over the link to the device."),
+    Column("d2h_bytes", "integer", "bytes", "Bytes of payload that one sample moves over the link to the host."),
     Column("h2d_gb_per_s", "number", "10^9 bytes/s", f"{_OWN_TIME}, to the device.", "size_bytes / median_h2d_event_ms / 10^6"),
     Column("d2h_gb_per_s", "number", "10^9 bytes/s", f"{_OWN_TIME}, to the host.", "size_bytes / median_d2h_event_ms / 10^6"),
     Column(
@@ -222,8 +224,6 @@ RATES: Final = (
         "number",
         "",
         "Upper end of an interval of the speedup.",
-    Column("h2d_bytes", "integer", "bytes", "Bytes of payload that one sample moves over the link to the device."),
-    Column("d2h_bytes", "integer", "bytes", "Bytes of payload that one sample moves over the link to the host."),
         "ci_high_wall_ms of the baseline's case / ci_low_wall_ms",
     ),
 )
@@ -277,6 +277,7 @@ DERIVED: Final = (
     ),
 )
 
+_WORKS: Final = {"h2d": "uploads", "kernel": "kernels", "d2h": "downloads"}
 _OVERLAP: Final = (
     Column(
         "overlap_h2d_d2h",
@@ -292,14 +293,27 @@ _OVERLAP: Final = (
         "Share of the time in which copies or kernels ran at all in which a kernel ran beside a copy; median of the plays.",
         "time of a kernel and a copy at once / time of h2d, d2h or a kernel",
     ),
+    *(
+        Column(f"among_{work}_ms", "number", "ms", f"Time of the {called}, summed up, among all other work; median of the plays.")
+        for work, called in _WORKS.items()
+    ),
 )
 ENGINE: Final = (
     *_OVERLAP,
+    *(
+        Column(
+            f"slowdown_{work}",
+            "number",
+            "",
+            f"How many times as long the {called} took among the other work as alone.",
+            f"among_{work}_ms / leg_{work}_ms",
+        )
+        for work, called in _WORKS.items()
+    ),
     Column(
         "timeline_source",
         "text",
         "",
-_WORKS: Final = {"h2d": "uploads", "kernel": "kernels", "d2h": "downloads"}
         "What the overlap was read from. engine: the engines' records. events: CUDA events, which is coarser. none: neither.",
     ),
     Column(
@@ -315,23 +329,9 @@ _WORKS: Final = {"h2d": "uploads", "kernel": "kernels", "d2h": "downloads"}
         "What a pair of events around a copy adds to it, measured once on the device by 4 KiB from pinned memory.",
         "median of event time - engine time",
     ),
-    *(
-        Column(f"among_{work}_ms", "number", "ms", f"Time of the {called}, summed up, among all other work; median of the plays.")
-        for work, called in _WORKS.items()
-    ),
 )
 
 _OF_CLOCK: Final = "Of the samples' times by the clock that gives the rate, in the order in which they were taken"
-    *(
-        Column(
-            f"slowdown_{work}",
-            "number",
-            "",
-            f"How many times as long the {called} took among the other work as alone.",
-            f"among_{work}_ms / leg_{work}_ms",
-        )
-        for work, called in _WORKS.items()
-    ),
 _BLOCK: Final = Column(
     "block",
     "integer",

@@ -191,8 +191,8 @@ def _rates(result: CaseResult, spreads: Mapping[str, Spread], run: RunInfo) -> d
     if run.link_gb_per_s and model.ways():
         cells["link_gb_per_s"] = run.link_gb_per_s
         cells["share_of_link"] = rate / (run.link_gb_per_s * model.ways()) if rate is not None and model.ways() else None
-    for direction, size in model.direction_bytes().items():
     cells |= {f"{direction}_bytes": size for direction, size in model.link_bytes().items()}
+    for direction, size in model.direction_bytes().items():
         cells[f"{direction}_gb_per_s"] = _gb_per_s(size, spreads[f"{direction}_event_ms"].median)
     return cells
 
