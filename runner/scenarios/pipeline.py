@@ -143,17 +143,17 @@ class Pipeline(Scenario):
         """Return the bytes of the input; the output's are not counted again."""
         return self.total
 
+    def link_bytes(self) -> dict[str, int]:
+        """Return the bytes of the input that go up and those of the output that come down."""
+        sizes = {"h2d": self.total, "d2h": int(self.output_of(self.total))}
+        return {direction: sizes[direction] for direction in self.ways_used()}
+
     def ring_slots(self) -> int:
         """Return how many chunks can be under way at once."""
         return self.slots or self.streams
 
     def chunks(self) -> int:
         """Return the number of chunks."""
-    def link_bytes(self) -> dict[str, int]:
-        """Return the bytes of the input that go up and those of the output that come down."""
-        sizes = {"h2d": self.total, "d2h": int(self.output_of(self.total))}
-        return {direction: sizes[direction] for direction in self.ways_used()}
-
         return -(-self.total // self.chunk)
 
     def ways_used(self) -> tuple[Direction, ...]:
@@ -187,7 +187,7 @@ class Pipeline(Scenario):
         return write_pipeline(self, 1).demand()
 
     def figures(self, plan: Plan, trace: Trace) -> dict[str, float]:
-        """Return `wall_ms`, from before the first operation until the last result lies in the output.
+        """Return `wall_ms`, from before the first operation of any lane until the last result lies in the output.
 
         With `staging: register` also `register_ms` and `unregister_ms`, which are part of it.
         """
