@@ -1,0 +1,115 @@
+"""The verb `compare`: two runs held against each other, or the history of a folder of runs."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from runner.cli_shell import guarded, say
+from runner.errors import UsageError
+
+if TYPE_CHECKING:
+    from runner.compare import Comparison
+    from runner.history import History
+
+REGRESSION: int = 5
+"""The exit code of a regression that `--fail-on` asks for."""
+
+
+class Allowed(StrEnum):
+    """What `--allow` lets pass."""
+
+    simulated = "simulated"
+
+
+@guarded
+def compare(
+    a: Annotated[Path, typer.Argument(help="A run's folder, or an experiment's for its newest run.", metavar="A")],
+    b: Annotated[
+        Path | None,
+        typer.Argument(help="The run to compare with A; without it, A is a folder whose history is shown.", metavar="B"),
+    ] = None,
+    metric: Annotated[str | None, typer.Option("--metric", help="A time such as wall_ms; each case's own where omitted.")] = None,
+    threshold: Annotated[
+        str, typer.Option("--threshold", help="By how much a time may differ and count as the same.", metavar="P%")
+    ] = "2%",
+    fail_on: Annotated[
+        list[str] | None,
+        typer.Option("--fail-on", help="Exit with 5 on slower, slower:P% or missing; may be repeated.", metavar="WHAT"),
+    ] = None,
+    allow: Annotated[list[Allowed] | None, typer.Option("--allow", help="Compare measured with simulated times.")] = None,
+    csv: Annotated[Path | None, typer.Option("--csv", help="Write every case into this table.", metavar="FILE")] = None,
+    picture: Annotated[
+        Path | None, typer.Option("--picture", help="Draw it into this file (.svg, .png, .pdf).", metavar="FILE")
+    ] = None,
+) -> int:
+    """Say which cases of run B are faster or slower than in run A, and which cannot be told; or show a folder's history."""
+    from runner.compare_gate import gate_lines, parse_gate, parse_share
+
+    share = parse_share(threshold)
+    gate = parse_gate(fail_on or [], share)
+    if b is None:
+        if fail_on:
+            raise UsageError("--fail-on needs two runs, A and B")
+        _show_histories(a, metric, share, csv, picture)
+        return 0
+    allowed = Allowed.simulated in (allow or [])
+    comparison = _compared(a, b, metric, share, allow_simulated=allowed)
+    failures = gate_lines(comparison, gate, allow_simulated=allowed)
+    _show_comparison(comparison, failures, csv, picture)
+    return REGRESSION if failures else 0
+
+
+def _compared(a: Path, b: Path, metric: str | None, threshold: float, *, allow_simulated: bool) -> Comparison:
+    from runner.compare import compare_runs
+    from runner.compared_run import compared_run
+    from runner.results import read_results
+
+    runs = [compared_run(read_results(path), metric) for path in (a, b)]
+    return compare_runs(*runs, threshold=threshold, allow_simulated=allow_simulated)
+
+
+def _show_comparison(comparison: Comparison, failures: list[str], csv: Path | None, picture: Path | None) -> None:
+    from runner.compare_page import COMPARISON_COLUMNS, comparison_grid, comparison_lines, comparison_rows, method_line
+    from runner.tables import write_csv
+
+    grid = comparison_grid(comparison)
+    table = [*grid.lines(), "", method_line(comparison)] if grid.rows else []
+    say([*comparison_lines(comparison), "", *table, *failures])
+    if csv is not None:
+        write_csv(csv, comparison_rows(comparison), COMPARISON_COLUMNS)
+        say([f"Every case is in {csv}."])
+    if picture is not None:
+        from runner.drawing import save_picture
+        from runner.plots_of_runs import plot_comparison
+
+        save_picture(lambda axes: plot_comparison(comparison, axes=axes), picture)
+        say([f"The picture is {picture}."])
+
+
+def _show_histories(folder: Path, metric: str | None, threshold: float, csv: Path | None, picture: Path | None) -> None:
+    from runner.history import HISTORY_COLUMNS, history_grid, history_lines, history_rows, read_histories
+    from runner.tables import write_csv
+
+    histories = read_histories(folder, metric, threshold)
+    for place, history in enumerate(histories):
+        say([*([""] if place else []), *history_lines(history), "", *history_grid(history).lines()])
+    if csv is not None:
+        write_csv(csv, (row for history in histories for row in history_rows(history)), HISTORY_COLUMNS)
+        say([f"Every case of every run is in {csv}."])
+    if picture is not None:
+        _draw_history(histories, picture)
+        say([f"The picture is {picture}."])
+
+
+def _draw_history(histories: list[History], picture: Path) -> None:
+    from runner.drawing import save_picture
+    from runner.plots_of_runs import plot_history
+
+    if len(histories) > 1:
+        names = ", ".join(f"{each.runs[0].experiment} on {each.runs[0].device}" for each in histories)
+        raise UsageError(f"one picture shows one history, and there are {len(histories)} ({names}); give one experiment's folder")
+    save_picture(lambda axes: plot_history(histories[0], axes=axes), picture)
