@@ -52,8 +52,8 @@ def measure_together(
     """Measure cases side by side and yield each one's result as soon as it has ended.
 
     All are opened, then all are warmed up, then each round plays every case that still needs samples once, in an order of its
-    own, so that whatever drifts meets all alike. A case that fails leaves the others alone, unless it costs the device: then its
-    result is the last, and those without one were not measured. `listener` hears of every step.
+    own, so that whatever drifts meets all alike. Recorded plays come last. A case that fails leaves the others alone, unless it
+    costs the device: then its result is the last, and those without one were not measured. `listener` hears of every step.
     """
     runs = [CaseRun(device, facts, each, measure, listener) for each in prepared]
     with ExitStack() as opened:
@@ -89,6 +89,7 @@ class CaseRun:
     _gate_timeout: bool = False
     _paging: Paging | None = None
     _seconds: float = 0.0
+    _stopped: StopWord | None = None
     _spent: Spent = field(init=False)
 
     def __post_init__(self) -> None:
@@ -130,11 +131,18 @@ class CaseRun:
         self._play("sample", number, order)
         self._seconds += monotonic() - begun
         if self.result is None:
-            stopped = stop_of(self._times_ms["sample"], self._seconds, self.measure)
-            if stopped is not None:
-                self._record()
-            if stopped is not None and self.result is None:
-                self._finish(stopped)
+            self._stopped = stop_of(self._times_ms["sample"], self._seconds, self.measure)
+            if self._stopped is not None and not self._plays_to_record:
+                self._finish(self._stopped)
+
+    def record(self) -> None:
+        """Play some more for what the engines say, after all that is quoted, and end the case."""
+        assert self._stopped is not None, "a case is recorded after its samples"
+        for _ in range(self._plays_to_record):
+            if self.result is None:
+                self._play("engine")
+        if self.result is None:
+            self._finish(self._stopped)
 
     def close(self) -> None:
         """Close the session; safe to call twice."""
@@ -142,12 +150,6 @@ class CaseRun:
         if session is not None:
             with self._spent.on("opening"):
                 session.close()
-
-    def _record(self) -> None:
-        """Play some more for what the engines say, after all that is quoted."""
-        for _ in range(self._plays_to_record):
-            if self.result is None:
-                self._play("engine")
 
     def _play(self, role: Role, number: int | None = None, order: int | None = None) -> None:
         """Play once with data of its own, verify them, and keep the figures; wrong bytes end the case."""
@@ -239,6 +241,11 @@ class CaseRun:
         self.result = replace(result, companions=self.prepared.samples, derived=derived)
 
     @property
+    def sampled(self) -> bool:
+        """Whether this case needs no more samples."""
+        return self.result is not None or self._stopped is not None
+
+    @property
     def _plays_to_record(self) -> int:
         return 0 if self.prepared.event_constant is None else engine_plays(self.device, self._clock)
 
@@ -252,11 +259,13 @@ def _steps(runs: Sequence[CaseRun]) -> Iterator[tuple[CaseRun, Callable[[], None
     yield from ((run, run.open) for run in runs)
     yield from ((run, run.warm_up) for run in runs)
     for number in count():
-        going = [run for run in runs if run.result is None]
+        going = [run for run in runs if not run.sampled]
         if not going:
-            return
+            break
         for order, place in enumerate(order_of(len(going), number)):
             yield going[place], partial(going[place].sample, number, order)
+    # After all that is quoted: what records is slow to come and to go, and slows every other play while it is there.
+    yield from ((run, run.record) for run in runs)
 
 
 def _broken(case: Case, error: CaseError, *, lost: bool) -> CaseResult:

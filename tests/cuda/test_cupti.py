@@ -66,7 +66,7 @@ def test_engine_times_are_told_by_the_hosts_clock(bench: Bench) -> None:
     session.close()
 
 
-def test_only_the_lanes_of_a_recorded_play_are_recorded_and_cupti_is_detached_at_the_end(bench: Bench) -> None:
+def test_only_the_lanes_of_a_recorded_play_are_recorded_and_cupti_is_detached_before_any_other_play(bench: Bench) -> None:
     session, cupti = open_recorded(bench, plans.ring(2, SIZE, 2))
     session.play(0)
     assert cupti.log == []
@@ -76,9 +76,11 @@ def test_only_the_lanes_of_a_recorded_play_are_recorded_and_cupti_is_detached_at
     assert cupti.log == [*tried, *recorded, "finalize", *recorded]
     session.play(2, record=True)
     assert cupti.log[-5:] == recorded[1:]
-    session.close()
+    session.play(3)
+    session.play(4)
     assert cupti.log[-1] == "finalize"
     assert cupti.log.count("finalize") == 2
+    session.close()
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from runner.device.contract import Activity, DeviceFacts, Mismatch, Trace
 from runner.expand import Case
-from runner.measure.case import measure_case
+from runner.measure.case import measure_case, measure_together
 from runner.measure.companions import CompanionBook, Prepared
 from runner.measure.engine import (
     ENGINE_PLAYS,
@@ -96,6 +96,14 @@ def test_recorded_plays_follow_the_samples_and_only_the_engines_columns_are_thei
     assert (cells["median_event_ms"], cells["median_event_excess_us"]) == (0.105, pytest.approx(5))
     assert (cells["event_pair_us"], cells["event_constant_us"], cells["timeline_source"]) == (1.5, 5.0, "engine")
     assert cells["gb_per_s"] == pytest.approx(MIB / 0.105e6)
+
+
+def test_cases_side_by_side_are_recorded_one_after_another_once_all_have_their_samples() -> None:
+    device = RecordingDevice()
+    both = [Prepared(Case(f"c_{n}", "copy", n, COPY, "", {}), Known(0), (), EventConstant(1.5, 5.0)) for n in range(2)]
+    results = list(measure_together(device, FACTS, both, Measure(warmup=1, samples=2)))
+    assert [result.status for result in results] == ["ok", "ok"]
+    assert [entry.split()[0] for entry in device.log] == [*["play"] * 8, *["record"] * 3, "close", *["record"] * 3, "close"]
 
 
 def test_with_the_engines_clock_every_sample_is_recorded_and_gives_the_rate() -> None:

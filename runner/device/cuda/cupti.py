@@ -2,8 +2,8 @@
 
 cupti-python wraps CUPTI one to one: while a kind of record is enabled, each copy and each kernel leaves one with begin and end
 by the engine (https://docs.nvidia.com/cupti/main/main.html, "CUPTI Activity API"), by the clock of `get_timestamp`. Kinds are
-enabled only for a recorded play and flushed after it, and CUPTI is detached when the session is closed, since an attached one
-makes every later call slower.
+enabled only for a recorded play and flushed after it, and CUPTI is detached before the next play that is not recorded, since an
+attached one makes every later call slower. It comes and goes in some 15 ms, so recorded plays are best made one after another.
 """
 
 from __future__ import annotations

@@ -71,6 +71,7 @@ class CudaDevice:
             return
         for session in list(self._sessions):
             session.close()
+        self._recorder.detach()
         if self._context.lost:
             self._pool.abandon()
             abandon(self._kernels)

@@ -72,6 +72,8 @@ class CudaSession:
         of = self._resources()
         if self._failed:
             raise CaseFailed("an earlier play of this case failed, so no other can be trusted")
+        if self._recorder is not None and not record:
+            self._recorder.detach()
         of.state.begin(sample)
         begun = perf_counter_ns()
         try:
@@ -142,8 +144,6 @@ class CudaSession:
             if not self._failed:
                 self._tear_down()
         self._context.check_lost()
-        if self._recorder is not None:
-            self._recorder.detach()
         self._forget(of)
         self._memory.close()
         self._on_close(self)
