@@ -10,6 +10,7 @@ are dealt to them, and each lane does all of this for its own chunks, on streams
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -64,6 +65,9 @@ class _Ring:
             self.parts.insert(0, "upload")
         if pipeline.direction != "upload":
             self.parts.append("download")
+        # A stager that goes up only is free as soon as it is read, unless a chunk shall be through before the next one enters.
+        staged_up = self.staged and pipeline.schedule == "overlapped" and pipeline.direction == "upload"
+        self.last: Part = "upload" if staged_up else self.parts[-1]
         self.data = self._data_buffers()
         self.devices = self._device_buffers()
         self.hosts = self._host_buffers()
@@ -145,28 +149,35 @@ class _Ring:
 
     def turn(self, indices: list[int]) -> None:
         """Let these chunks enter and issue them, each lane all uploads first, then all kernels, then all downloads."""
+        if self.pipeline.direction == "download":
+            # Kernels over what lies on the device already need no slot, so that none waits until one has been emptied.
+            self.each(indices, self.begin, self.compute)
+            self.each(indices, self.enter, self.download)
+            return
+        self.each(indices, self.begin, self.enter, self.upload)
+        self.each(indices, self.compute)
+        if "download" in self.parts:
+            self.each(indices, self.download)
+
+    def each(self, indices: list[int], *steps: Callable[[int], None]) -> None:
+        """Take these steps with each chunk in turn, on the lane of its slot."""
         for index in indices:
             self.turn_to_slot(index % self.slots)
-            self.enter(index)
-            if "upload" in self.parts:
-                self.upload(index)
-        for index in indices:
-            self.turn_to_slot(index % self.slots)
-            self.compute(index)
-        for index in indices:
-            if "download" in self.parts:
-                self.turn_to_slot(index % self.slots)
-                self.download(index)
+            for step in steps:
+                step(index)
 
     def turn_to_slot(self, slot: int) -> None:
         """Write the lane of a slot from now on."""
         self.writer.turn_to(slot % self.lanes)
 
+    def begin(self, index: int) -> None:
+        """Issue what comes between this chunk and the one before."""
+        if index:
+            self.null_work.launch()
+
     def enter(self, index: int) -> None:
         """Retire the chunk that was in the slot, then make the slot ready for this one."""
         slot, (offset, size) = index % self.slots, self.chunks[index]
-        if index:
-            self.null_work.launch()
         if self.host_waits:
             self.retire(slot)
         elif slot in self.in_slot and self.pipeline.direction == "round_trip":
@@ -183,6 +194,7 @@ class _Ring:
         slot, (offset, size) = index % self.slots, self.chunks[index]
         src = (self.hosts[slot], 0) if self.staged else (self.data["upload"], offset)
         self.writer.copy(self.stream_of("upload", slot), "h2d", self.place(index), src, size)
+        self._finish("upload", index)
         self._hand_over("upload", "kernel", index)
 
     def compute(self, index: int) -> None:
@@ -193,8 +205,7 @@ class _Ring:
             self.writer.lane.append(Launch(self.stream_of("kernel", slot), *self.place(index), length, self.passes))
         if "download" in self.parts:
             self._hand_over("kernel", "download", index)
-        else:
-            self._finish("kernel", index)
+        self._finish("kernel", index)
 
     def download(self, index: int) -> None:
         """Issue the download of a chunk, into the slot's host buffer or straight into the output."""
@@ -258,8 +269,8 @@ class _Ring:
             self.writer.lane.append(StreamWait(self.stream_of(following, slot), event))
 
     def _finish(self, part: Part, index: int) -> None:
-        """Record that a chunk is done, where the host or another stream waits for that."""
-        if self.host_waits or self.pipeline.layout == "per_engine":
+        """Record that a chunk needs its slot no longer, behind the last part that does, where anything waits for it."""
+        if part == self.last and (self.host_waits or self.pipeline.layout == "per_engine"):
             slot = index % self.slots
             self.in_slot[slot] = (index, self.writer.record(self.stream_of(part, slot), f"chunk {index} done"))
 
