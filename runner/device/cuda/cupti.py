@@ -20,8 +20,9 @@ from runner.device.cuda.driver import CudaContext
 from runner.device.cuda.records import Record
 
 BUFFER_BYTES: Final = 2 << 20
-"""Of a buffer that CUPTI fills with records, some ten thousand of them; it asks for more as it needs. Every recorded play waits for
-its first one until all pages of it are there."""
+"""Of a buffer that CUPTI fills with records, some ten thousand of them; it asks for more as it needs. Every recorded play waits
+for its first one until all pages of it are there.
+"""
 CLOCK_READINGS: Final = 20
 WARM_UP_BYTES: Final = 64
 _FORCED: Final = 1
