@@ -173,8 +173,8 @@ OUTCOME: Final = (
         "host_copier",
         "text",
         "",
-        "What copied between host buffers. numpy: the usual copy of the C library. c: threads of our own. c_streaming: these, past "
-        "the caches into ordinary memory. On a simulated device what its profile assumes.",
+        "What copied between host buffers. numpy: the C library's memcpy. c: threads of our own. c_streaming: these, past the "
+        "caches into ordinary memory. On a simulated device what its profile assumes.",
     ),
     _CORRUPT,
 )
