@@ -15,8 +15,8 @@ DIRECT_CHUNKS: Final = (4 * MIB, 8 * MIB, 16 * MIB, 32 * MIB)
 STAGED: Final = ((4 * MIB, 4, 4), (8 * MIB, 2, 8), (8 * MIB, 3, 5), (8 * MIB, 4, 4), (16 * MIB, 2, 8))
 """The runner's best on an H200 with 16 cores: bytes of a chunk, lanes of the host, threads of each of their copies."""
 SLOTS_OF_A_LANE: Final = 3
-STAGED_NATIVE: Final = ((1 * MIB, 16), (2 * MIB, 8), (2 * MIB, 16), (4 * MIB, 16))
-"""The twin's best: bytes of a chunk, and threads with one slot each."""
+STAGED_NATIVE: Final = (("stream", 1 * MIB, 16), ("stream", 2 * MIB, 16), ("plain", 1 * MIB, 16), ("plain", 2 * MIB, 16))
+"""The twin's best: stores into the stager, bytes of a chunk, and threads with one slot each."""
 CALLS: Final = 1000
 GRAPH_CHUNK: Final = 128 * KIB
 
@@ -69,9 +69,9 @@ def staged_work(chunk: int, lanes: int, threads: int) -> Work:
     return Work(name, "staged", "", case, "wall_ms", "ms", 5)
 
 
-def staged_native_work(chunk: int, threads: int) -> Work:
-    name = f"chunks of {format_size(chunk)}, {threads} threads"
-    return Work(name, "staged", f"staged {TOTAL} {chunk} {threads} 5", {}, "wall_ms", "ms", 5)
+def staged_native_work(stores: str, chunk: int, threads: int) -> Work:
+    name = f"chunks of {format_size(chunk)}, {threads} threads, {stores} stores up"
+    return Work(name, "staged", f"staged {stores} {TOTAL} {chunk} {threads} 5", {}, "wall_ms", "ms", 5)
 
 
 def ring_work() -> Work:

@@ -10,7 +10,8 @@
 //                                          4 that nobody times; beside: as many copies of twice the bytes go the other way
 //   submit copy|launch|record COUNT SAMPLES  so many calls one after another, each copy of 4 KiB or kernel over them
 //   ring TOTAL CHUNK SLOTS SAMPLES         pageable to pageable through pinned slots, one host lane, wall time
-//   staged TOTAL CHUNK THREADS SAMPLES     pageable to pageable by threads, each with its slot, streaming stores, wall time
+//   staged plain|stream TOTAL CHUNK THREADS SAMPLES  pageable to pageable by threads, each with its slot, plain or streaming
+//                                          stores into the stager, streaming ones into the output, wall time
 //   direct TOTAL CHUNK STREAMS SAMPLES     pinned to pinned, no host copy, wall time
 //   graph TOTAL CHUNK STREAMS SAMPLES      the same captured once in a graph that each sample launches, wall time
 //   serial TOTAL CHUNK SAMPLES             pageable to pageable, one chunk at a time, device buffer allocated per chunk, wall time
@@ -39,8 +40,8 @@ int main()
             direct(line, total, chunk, count, samples);
         else if (what == "graph" && words >> total >> chunk >> count >> samples)
             graph(line, total, chunk, count, samples);
-        else if (what == "staged" && words >> total >> chunk >> count >> samples)
-            staged(line, total, chunk, count, samples);
+        else if (what == "staged" && words >> direction >> total >> chunk >> count >> samples)
+            staged(line, direction == "plain", total, chunk, count, samples);
         else if (what == "submit" && words >> direction >> count >> samples)
             submit(line, direction, count, samples);
         else if (what == "serial" && words >> total >> chunk >> samples)

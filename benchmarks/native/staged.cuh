@@ -30,11 +30,16 @@ static void stream_copy(char *to, const char *from, size_t bytes)
 #endif
 }
 
-// One thread's slot: its stream, its stager and its device buffer, and every so-many-th chunk of the data.
+// One thread's slot: its stream, its stager and its device buffer, and every so-many-th chunk of the data. Plain stores into the
+// stager leave it in the caches, from where the copy engine takes it.
 struct Slot {
     Streams streams;
+    bool plain;
     char *stager, *device;
-    explicit Slot(size_t chunk) : streams(1), stager(pin(chunk)) { CHECK(cudaMalloc((void **)&device, chunk)); }
+    Slot(size_t chunk, bool plain) : streams(1), plain(plain), stager(pin(chunk))
+    {
+        CHECK(cudaMalloc((void **)&device, chunk));
+    }
     ~Slot()
     {
         CHECK(cudaFreeHost(stager));
@@ -45,7 +50,7 @@ struct Slot {
         const auto stream = streams.all[0];
         for (size_t at = first * chunk; at < total; at += step * chunk) {
             const size_t size = std::min(chunk, total - at);
-            stream_copy(stager, input + at, size);
+            plain ? (void)std::memcpy(stager, input + at, size) : stream_copy(stager, input + at, size);
             CHECK(cudaMemcpyAsync(device, stager, size, cudaMemcpyHostToDevice, stream));
             launch(device, size, stream);
             CHECK(cudaMemcpyAsync(stager, device, size, cudaMemcpyDeviceToHost, stream));
@@ -56,11 +61,11 @@ struct Slot {
 };
 
 // Threads that are there before the clock starts; this one is the first of them, so that none waits on a core that another needs.
-static void staged(const std::string &request, size_t total, size_t chunk, int threads, int samples)
+static void staged(const std::string &request, bool plain, size_t total, size_t chunk, int threads, int samples)
 {
     char *input = map_pages(total), *output = map_pages(total);
     std::vector<std::unique_ptr<Slot>> slots;
-    for (int t = 0; t < threads; ++t) slots.push_back(std::make_unique<Slot>(chunk));
+    for (int t = 0; t < threads; ++t) slots.push_back(std::make_unique<Slot>(chunk, plain));
     const auto work = [&](int t) { slots[t]->work(input, output, (size_t)t, (size_t)threads, chunk, total); };
     for (int sample = -1; sample < samples; ++sample) {
         fill(input, total, (Word)sample);
