@@ -22,6 +22,7 @@ import typer
 from pydantic_core import PydanticCustomError
 
 from runner import __version__, cli_results
+from runner.cli_reports import ExportOption, ReportOption, after_run
 from runner.cli_shell import coloured, guarded, say
 from runner.errors import InputError
 from runner.expand import MOST_CASES
@@ -105,6 +106,8 @@ def run(
     out: OutOption = Path("results"),
     overrides: SetOption = None,
     max_cases: CasesOption = MOST_CASES,
+    report: ReportOption = True,
+    export: ExportOption = None,
 ) -> int:
     """Run every case of each FILE and write its tables; nothing runs if one of the files is bad."""
     from runner.flow import run_experiment
@@ -116,6 +119,8 @@ def run(
     for loaded in experiments:
         with watching() as watcher:
             outcome = run_experiment(loaded, device=device, out=out, max_cases=max_cases, watcher=watcher)
+        if report or export:
+            say(after_run(outcome.folder, page=report, forms=export or []))
         codes.append(outcome.exit_code)
         if outcome.exit_code == 130:
             break

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import typer
 
+from runner import cli_reports
+
 
 def register(app: typer.Typer) -> None:
     """Add the verbs to the command line, in the order in which its help lists them."""
+    app.command()(cli_reports.show)
+    app.command()(cli_reports.report)
+    app.command()(cli_reports.pivot)
+    app.command()(cli_reports.export)

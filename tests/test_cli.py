@@ -156,7 +156,7 @@ def test_the_worst_of_several_codes_is_told(
 
     left = iter(codes)
     monkeypatch.setattr(flow, "run_experiment", lambda *_, **__: Outcome(next(left)))
-    assert dmalab("run", *[small] * len(codes)).exit_code == exit_code
+    assert dmalab("run", "--no-report", *[small] * len(codes)).exit_code == exit_code
     assert list(left) == ([3] if 130 in codes else []), "nothing runs after an interrupt"
 
 

@@ -1,0 +1,157 @@
+"""The answer to a file's question in a sentence or two, and what should be known before any number of a run is believed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from runner.measure.result import FLAGS
+from runner.report.cases import (
+    case_label,
+    digits,
+    interval_text,
+    main_time,
+    measured_rows,
+    median_figure,
+    number_of,
+    rate_figure,
+    varying_axes,
+)
+from runner.report.reading import RunTables
+from runner.rows import Row
+
+NO_NUMBER: Final = ("failed", "timeout", "corrupt", "skipped", "unsupported", "not_run")
+_MOST_REASONS: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """What should be known before a number is believed: a sentence, and whether numbers are missing or wrong for it (`grave`)."""
+
+    sentence: str
+    grave: bool = False
+
+
+def answer(run: RunTables) -> list[str]:
+    """Return the answer in one sentence, of a run in several directions in one each; what the run gives decides its form.
+
+    Of several experiments together it is the count of their verdicts. With a baseline it is the best speedup, else the best rate
+    of each direction, else the range of what was timed.
+    """
+    rows = measured_rows(run.rows)
+    axes = varying_axes(run.rows)
+    if not rows:
+        return ["No case gave a number, so there is no answer."]
+    if run.of_several:
+        words = Counter(str(row.get("verdict")) for row in run.verdicts)
+        counts = ", ".join(f"{count} {word}" for word, count in words.most_common())
+        return [f"Of {len(run.verdicts)} claims: {counts}." if counts else "Nothing was claimed."]
+    if baseline := baseline_of(rows):
+        return [_speedup_sentence(rows, axes, baseline)]
+    rated = [row for row in rows if rate_figure(row)]
+    if rated:
+        directions = dict.fromkeys(str(row.get("direction", "")) for row in rated)
+        shares = [[row for row in rated if str(row.get("direction", "")) == direction] for direction in directions]
+        return [_rate_sentence(share, axes) for share in shares]
+    return [_range_sentence(rows, axes, run)]
+
+
+def baseline_of(rows: Sequence[Row]) -> str:
+    """Return the scenario to which speedups refer: the one whose own are all exactly 1; empty where there is none."""
+    speedups: dict[str, list[float]] = {}
+    for row in rows:
+        if (speedup := number_of(row, "speedup")) is not None:
+            speedups.setdefault(str(row.get("scenario")), []).append(speedup)
+    others = len(speedups) > 1
+    return next((scenario for scenario, values in speedups.items() if others and set(values) == {1.0}), "")
+
+
+def warnings(run: RunTables) -> list[Doubt]:
+    """Return what is doubtful about a run: how far it came, cases without a number, flags, and changes to its file."""
+    counts = Counter(str(row.get("status", "")) for row in run.rows)
+    found = [*_unfinished(run, counts), *_without_numbers(run.rows)]
+    flags = Counter(flag for row in run.rows for flag in str(row.get("flags", "")).split())
+    measured = len(measured_rows(run.rows))
+    found += [
+        Doubt(f"{flag}, {count} of {measured} measured cases: {FLAGS.get(flag, 'a doubt that this version does not know')}.")
+        for flag, count in flags.most_common()
+    ]
+    short = sum((number_of(row, "samples") or 0) < 6 for row in measured_rows(run.rows))
+    if short and not run.simulated:
+        found.append(Doubt(f"{short} of {measured} measured cases have fewer than 6 samples, and so no interval."))
+    if run.foreign:
+        found.append(Doubt(f"{run.foreign} rows of summary.csv are of other runs; they are left out.", grave=True))
+    if overrides := run.manifest.get("overrides"):
+        found.append(Doubt(f"The file was changed for this run: {', '.join(map(str, overrides))}."))
+    return found
+
+
+def _unfinished(run: RunTables, counts: Counter[str]) -> list[Doubt]:
+    status = run.manifest.get("status")
+    if status == "complete":
+        return []
+    done = len(run.rows) - counts["not_run"]
+    return [Doubt(f"The run is {status}: {done} of {len(run.rows)} cases were reached before it stopped.", grave=True)]
+
+
+def _without_numbers(rows: Sequence[Row]) -> list[Doubt]:
+    reasons = Counter(
+        (str(row.get("status")), str(row.get("reason", ""))) for row in rows if row.get("status") in NO_NUMBER
+    ).most_common()
+    found = [
+        Doubt(f"{count} of {len(rows)} cases {status}{f': {reason}' if reason else ''}", grave=status != "unsupported")
+        for (status, reason), count in reasons[:_MOST_REASONS]
+    ]
+    more = len(reasons) - _MOST_REASONS
+    return [*found, Doubt(f"… and {more} other reasons, in the table below.", grave=True)] if more > 0 else found
+
+
+def _speedup_sentence(rows: Sequence[Row], axes: Sequence[str], baseline: str) -> str:
+    best = max((row for row in rows if row.get("scenario") != baseline), key=lambda row: number_of(row, "speedup") or 0)
+    speedup, mine = number_of(best, "speedup"), number_of(best, "median_wall_ms")
+    if speedup is None or mine is None:
+        return f"No case can be compared with the baseline {baseline}."
+    low, high = number_of(best, "ci_low_speedup"), number_of(best, "ci_high_speedup")
+    interval = f" ({digits(low)} to {digits(high)})" if low is not None and high is not None else ""
+    name = case_label(best, axes)
+    if low is not None and high is not None and low <= 1 <= high:
+        return (
+            f"No difference is seen between {baseline} and the best of the others, {name}: {speedup:.2f} times as fast{interval}."
+        )
+    told = f"{digits(mine)} ms against {digits(mine * speedup)} ms, {speedup:.2f} times as fast as {baseline}{interval}"
+    if speedup <= 1:
+        return f"Nothing beats {baseline}; the best of the others is {name}: {told}."
+    return f"{name} is the best: {told}."
+
+
+def _rate_sentence(rows: Sequence[Row], axes: Sequence[str]) -> str:
+    """Say the fastest case of rows with rates, and by how much it beats the slowest that differs only in the kind of memory."""
+    best = max(rows, key=lambda row: number_of(row, "gb_per_s") or 0)
+    figure = rate_figure(best)
+    assert figure is not None, "only rows with a rate are asked"
+    share = number_of(best, "share_of_link")
+    link = f", {share:.0%} of the link's limit" if share is not None else ""
+    others = [
+        row for row in rows if row is not best and all(row.get(axis) == best.get(axis) for axis in axes if axis != "buffer")
+    ]
+    slowest = min(others, key=lambda row: number_of(row, "gb_per_s") or 0, default=None)
+    against = ""
+    if slowest is not None and "buffer" in axes and (slower := number_of(slowest, "gb_per_s")):
+        against = f"; {slowest.get('buffer')} memory reaches {digits(slower)} there, {figure.value / slower:.2f} times less"
+    interval = f" ({interval_text(figure)})" if interval_text(figure) else ""
+    direction = f"{best['direction']}: " if "direction" in axes and "direction" in best else ""
+    rest = [axis for axis in axes if axis != "direction"]
+    return f"{direction}{case_label(best, rest)} is the fastest, {digits(figure.value)} GB/s{interval}{link}{against}."
+
+
+def _range_sentence(rows: Sequence[Row], axes: Sequence[str], run: RunTables) -> str:
+    time = main_time(rows)
+    timed = [row for row in rows if median_figure(row, time)]
+    if not timed:
+        return f"{len(rows)} cases ended as they should; none of them times anything, so look at the verdicts and the table."
+    least, most = (choose(timed, key=lambda row: number_of(row, f"median_{time}") or 0.0) for choose in (min, max))
+    unit = run.columns[f"median_{time}"].unit
+    ends = [f"{digits(number_of(row, f'median_{time}') or 0.0)} {unit} ({case_label(row, axes)})" for row in (least, most)]
+    return f"{time} is {ends[0]}." if least is most else f"{time} goes from {ends[0]} to {ends[1]}."

@@ -1,0 +1,140 @@
+"""The page report.html: one file with everything in it, from what lies in a run's folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+import jinja2
+from markupsafe import Markup
+
+from runner import __version__
+from runner.report.answer import answer, warnings
+from runner.report.cases import shown
+from runner.report.figures import PageFigure, held_figure, predicted_figure, size_figure
+from runner.report.pipelines import bars_figure, heat_figures
+from runner.report.reading import RunTables, read_run
+from runner.report.table import page_table
+from runner.rows import Row
+from runner.tables import write_whole
+from runner.verdicts import measured_text
+
+REPORT: Final = "report.html"
+TABLES: Final = ("summary.csv", "samples.csv", "verdicts.csv", "columns.csv", "cases.csv", "experiment.yaml", "manifest.json")
+_ASSETS: Final = ("plotly-cartesian.min.js", "page.js", "table.js", "style.css")
+_MACHINE: Final = (
+    ("device", "name", ""),
+    ("device", "driver", "driver {}"),
+    ("device", "cuda_driver_api", "CUDA {}"),
+    ("device", "link_gb_per_s", "link {} GB/s one way"),
+    ("device", "cpu_model", "{}"),
+    ("host", "platform", "{}"),
+)
+
+
+def write_report(folder: Path, out: Path | None = None) -> Path:
+    """Write the page of the run in `folder` as its report.html, or as `out`, and return where it lies.
+
+    Raises InputError where the tables cannot be read, EnvironmentProblem where the page cannot be written.
+    """
+    target = out or folder / REPORT
+    write_whole(target, page(read_run(folder), beside=target.parent.resolve() == folder.resolve()).encode("utf-8", "replace"))
+    return target
+
+
+def page(run: RunTables, *, beside: bool = True) -> str:
+    """Return the page as HTML; `beside` tells that it will lie in the run's folder, so that links to the tables work."""
+    table = page_table(run)
+    figures = page_figures(run)
+    return (
+        _environment()
+        .get_template("page.html.j2")
+        .render(
+            run=run,
+            title=str(run.manifest.get("experiment", run.folder.name)),
+            question=str(run.manifest.get("question", "")),
+            note=str(run.manifest.get("note", "")),
+            device=_device_name(run),
+            machine=machine_line(run),
+            warnings=warnings(run),
+            verdicts=[_verdict(row) for row in run.verdicts],
+            answer=answer(run),
+            figures=figures,
+            table=table,
+            specs=_json([figure.spec() for figure in figures]),
+            cells=_json(table.data()),
+            environment=_flat({name: run.manifest[name] for name in sorted(run.manifest)}),
+            files=[name for name in TABLES if beside and (run.folder / name).exists()],
+            version=__version__,
+            **{name.replace("-", "_").replace(".", "_"): _asset(name) for name in _ASSETS},
+        )
+    )
+
+
+def page_figures(run: RunTables) -> list[PageFigure]:
+    """Return the figures for which a run has the numbers, in the order of the page; none of several experiments together."""
+    if run.of_several:
+        return []
+    found = [size_figure(run), *heat_figures(run), bars_figure(run), held_figure(run), predicted_figure(run)]
+    return [figure for figure in found if figure is not None]
+
+
+def machine_line(run: RunTables) -> str:
+    """Return the machine in a line: device, driver, link, processor, system; what is unknown is left out."""
+    told = []
+    for part, name, form in _MACHINE:
+        facts = run.manifest.get(part)
+        value = facts.get(name) if isinstance(facts, dict) else None
+        if value not in (None, ""):
+            told.append(form.replace("{}", f"{value:g}" if isinstance(value, float) else str(value)) if form else str(value))
+    return ", ".join(told)
+
+
+def _device_name(run: RunTables) -> str:
+    device = run.manifest.get("device")
+    named = device.get("name") if isinstance(device, dict) else None
+    return str(named or next((row["device"] for row in run.rows if "device" in row), "an unknown device"))
+
+
+def _verdict(row: Row) -> Mapping[str, str]:
+    figure, low, high = (cell if isinstance(cell, int | float) else None for cell in map(row.get, ("figure", "low", "high")))
+    measured, interval = measured_text(figure, low, high, str(row.get("unit", "")))
+    words = {name: str(row.get(name, "")) for name in ("claim", "verdict", "limit", "reason", "source")}
+    return words | {"measured": f"{measured} ({interval})" if interval else measured}
+
+
+def _flat(value: object, name: str = "") -> list[tuple[str, str]]:
+    """Return the manifest as pairs of a dotted name and a text."""
+    if isinstance(value, Mapping) and value:
+        return [pair for key, inner in value.items() for pair in _flat(inner, f"{name}.{key}" if name else str(key))]
+    if isinstance(value, list):
+        return [(name, ", ".join(map(str, value)))]
+    return [(name, "" if value is None else str(value))]
+
+
+def _json(value: object) -> Markup:
+    """Return JSON that can stand in a script element: no sign in it can end the element or begin another."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for sign in "<>&\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return Markup(text)
+
+
+def _asset(name: str) -> Markup:
+    """Return one of our own files as it is: it is no data and needs no escaping."""
+    return Markup(files("runner.report").joinpath("assets", name).read_text(encoding="utf-8"))
+
+
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("runner.report", "assets"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["shown_of"] = lambda cell, column: shown(column, cell)
+    return environment

@@ -1,0 +1,116 @@
+"""The summary table of a run on a terminal: small bars for what matters most, colours for verdicts, doubts and trouble."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from runner.report.answer import answer, warnings
+from runner.report.cases import (
+    digits,
+    interval_text,
+    main_time,
+    measured_rows,
+    median_figure,
+    number_of,
+    rate_figure,
+    short_name,
+    shown,
+    varying_axes,
+)
+from runner.report.reading import RunTables
+from runner.rows import Row
+from runner.verdicts import measured_text
+
+BAR_WIDTH: Final = 12
+VERDICT_STYLES: Final = {"confirmed": "green", "refuted": "bold red", "undecided": "yellow"}
+_EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
+
+
+def show_run(run: RunTables, most_rows: int) -> RenderableType:
+    """Return what the terminal shows of a run: band, question, doubts, answer, verdicts, and the table of most_rows rows."""
+    named = run.manifest.get("question") or run.manifest.get("experiment") or run.folder.name
+    band = "SIMULATED: every number is computed from a profile, none is measured on a GPU."
+    lines = [Text(band, style="bold magenta")] if run.simulated else []
+    lines.append(Text(str(named), style="bold"))
+    lines += [Text(doubt.sentence, style="red" if doubt.grave else "yellow") for doubt in warnings(run)]
+    lines += [Text(sentence) for sentence in answer(run)]
+    lines += [_verdict_line(row) for row in run.verdicts]
+    if not run.rows:
+        return Group(*lines)
+    hidden = len(run.rows) - most_rows
+    note = [Text(f"… and {hidden:,} more in {run.folder / 'summary.csv'}; --rows shows more")] if hidden > 0 else []
+    return Group(*lines, summary_table(run, most_rows), *note)
+
+
+def summary_table(run: RunTables, most_rows: int) -> Table:
+    """Return the first rows of the summary with a bar for the rate, where no case has one for the time, of the greatest shown."""
+    rows = run.rows[:most_rows]
+    axes, time = varying_axes(run.rows), main_time(measured_rows(run.rows))
+    unit = run.columns[f"median_{time}"].unit
+    rated = any(rate_figure(row) for row in measured_rows(rows))
+    sped = any("speedup" in row for row in rows)
+    several = ["experiment"] if run.of_several else []
+    table = Table(box=box.SIMPLE_HEAD)
+    for name in (*several, "scenario", *axes):
+        table.add_column(short_name(name), justify="left" if _is_text(name, rows) else "right", overflow="fold")
+    table.add_column(f"{time.rsplit('_', 1)[0]} {unit}", justify="right")
+    table.add_column("95 % interval", justify="right")
+    for name in (*(["GB/s"] if rated else []), *(["speedup"] if sped else [])):
+        table.add_column(name, justify="right")
+    table.add_column("rate" if rated else "time", no_wrap=True, min_width=BAR_WIDTH)
+    table.add_column("status", overflow="fold")
+    values = [_bar_value(row, time, rated=rated) for row in rows]
+    longest = max((value for value in values if value), default=0.0)
+    for row, value in zip(rows, values, strict=True):
+        figure = median_figure(row, time)
+        cells = [shown(name, row.get(name)) for name in (*several, "scenario", *axes)]
+        cells += ["", ""] if figure is None else [digits(figure.value), interval_text(figure)]
+        cells += [_number(row, name) for name, wanted in (("gb_per_s", rated), ("speedup", sped)) if wanted]
+        words = " ".join(str(row.get(name, "")) for name in ("status", "flags")).strip()
+        table.add_row(*map(Text, cells), Text(bar(value, longest), style="cyan"), Text(words), style=_style(row))
+    return table
+
+
+def bar(value: float | None, longest: float) -> str:
+    """Return a bar of at most BAR_WIDTH columns for a value, in eighths of a column; empty for none."""
+    if not value or longest <= 0:
+        return ""
+    eighths = max(1, round(value / longest * BAR_WIDTH * 8))
+    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
+
+
+def _bar_value(row: Row, time: str, *, rated: bool) -> float | None:
+    if row.get("status") != "ok":
+        return None
+    return number_of(row, "gb_per_s" if rated else f"median_{time}")
+
+
+def _style(row: Row) -> str:
+    if row.get("status") == "excluded":
+        return "dim"
+    return "red" if row.get("status") != "ok" else "yellow" if row.get("flags") else ""
+
+
+def _verdict_line(row: Row) -> Text:
+    verdict = str(row.get("verdict", ""))
+    figure, low, high = (number_of(row, name) for name in ("figure", "low", "high"))
+    measured, interval = measured_text(figure, low, high, str(row.get("unit", "")))
+    told = f"{measured} ({interval})" if interval else measured
+    limit = f", expected {row['limit']}" if "limit" in row else ""
+    line = Text(verdict, style=VERDICT_STYLES.get(verdict, ""))
+    return line.append(f": {row.get('claim', '')}{f': {told}' if told else ''}{limit}", style="not bold default")
+
+
+def _number(row: Row, name: str) -> str:
+    value = number_of(row, name)
+    return "" if value is None else digits(value)
+
+
+def _is_text(name: str, rows: Sequence[Row]) -> bool:
+    return any(isinstance(row.get(name), str) for row in rows)
