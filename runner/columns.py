@@ -73,8 +73,21 @@ AXES: Final = (
     Column("staging_lanes", "integer", "lanes", "Host lanes that stage side by side, each with slots and streams of its own."),
     Column("schedule", "text", "", "serialized: one chunk at a time. overlapped: a ring of slots."),
     Column("issue", "text", "", "Order of the calls: depth_first (chunk by chunk) or breadth_first (operation by operation)."),
-    Column("submit", "text", "", "How the work is handed over: by calls, or as one graph."),
-    Column("allocate", "text", "", "once: before the timing. per_chunk: inside it."),
+    Column(
+        "submit",
+        "text",
+        "",
+        "calls: each operation is handed over by a call. graph: all by one launch of a graph that was captured before. batch: "
+        "many copies by one call.",
+    ),
+    Column(
+        "allocate",
+        "text",
+        "",
+        "once: before the timing. per_chunk: inside it. pool: inside it, from the driver's pool, in the order of a stream.",
+    ),
+    Column("allocator", "text", "", "Of the device's memory: driver (its plain calls) or pool (in the order of a stream)."),
+    Column("nodes", "integer", "nodes", "Kernels of the graph."),
     Column("compute_passes", "integer", "passes", "Passes of the kernel over each chunk; each adds 1 to every word."),
     Column("compute_ratio", "number", "", "Time of the kernels asked for, as a multiple of the time of the copies."),
     Column("pages_count", "integer", "pages", "Pages of 4 KiB that an allocation has.", "size_bytes / 4096, rounded up"),
@@ -108,6 +121,8 @@ TIMES: Final = {
     "submission_share": ("", "Time of all copy calls as a share of the device's time around all copies."),
     "register_ms": ("ms", "Page-locking memory where it lies."),
     "unregister_ms": ("ms", "Undoing that."),
+    "instantiate_ms": ("ms", "Capturing, instantiating and uploading the graph, once, before anything was timed."),
+    "node_us": ("us", "How long the launch of a graph held the host, over its copies and kernels."),
     "allocate_ms": ("ms", "Allocating the memory."),
     "touch_ms": ("ms", "Writing every word of the memory for the first time, by one thread."),
     "access_ms": (

@@ -27,7 +27,7 @@ from tests.results_for_tests import MIB, RUN, case, ok, pipeline, transfer
 LEAD = ["run_id", "experiment", "scenario", "case_id", "status", "reason", "flags", "device", "device_kind"]
 AXES = [
     "buffer", "direction", "size_bytes", "chunk_bytes", "total_bytes", "streams", "slots", "staging", "staging_threads",
-    "staging_lanes", "schedule", "issue", "submit", "allocate", "compute_passes", "compute_ratio",
+    "staging_lanes", "schedule", "issue", "submit", "allocate", "allocator", "nodes", "compute_passes", "compute_ratio",
 ]  # fmt: skip
 
 

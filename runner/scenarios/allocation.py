@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from runner.device.contract import Trace
 from runner.memory import DEVICE, KINDS, BufferKind, Pages, kind_of
 from runner.pattern import FLAT, WORD
-from runner.plan import Alloc, Demand, Drain, Free, HostAccess, KernelAccess, Plan, Register, Unregister
+from runner.plan import Alloc, Demand, Drain, Free, HostAccess, KernelAccess, Plan, PoolAlloc, PoolFree, Register, Unregister
 from runner.scenarios.base import Cell, Known, Scenario, Size, field_error, host_ms, timed
 from runner.scenarios.builder import ORDINARY, PlanWriter, check_pages
 from runner.scenarios.transfer import Transfer
@@ -34,6 +34,9 @@ class Allocation(Scenario):
     where: Literal["host", "device"] = Field("host", description="Host memory of a kind, or memory of the device.")
     buffer: BufferKind | None = Field(None, description="The kind of host memory, pinned where omitted; none on the device.")
     pages: Pages = Field("normal", description="Size of the pages of the host memory: normal or huge.")
+    allocator: Literal["driver", "pool"] = Field(
+        "driver", description="Of the device's memory: the driver's plain calls, or its pool, in the order of a stream."
+    )
     size: Size = Field(description="Bytes of the memory; a multiple of 4.")
     memlock_limit: Size | None = Field(
         None,
@@ -61,6 +64,8 @@ class Allocation(Scenario):
                 raise field_error("pages", "the driver chooses the pages of the device's memory", "normal, or where: host")
         else:
             check_pages(self.host_kind(), self.pages)
+            if self.allocator == "pool":
+                raise field_error("allocator", "the pool has memory of the device alone", "driver, or where: device")
         if self.memlock_limit is not None and not self._page_locked():
             raise field_error("memlock_limit", "only memory that is page-locked counts against the limit", _PAGE_LOCKED)
         if self.payback and (not self._page_locked() or self.memlock_limit is not None or self.beyond_memory):
@@ -135,7 +140,8 @@ class Allocation(Scenario):
             memory = "memory of the device" if self.where == "device" else f"{self.host_kind()} memory"
             return f"ask for {self.size:,} bytes of {memory}, more than any machine has, which must be refused{limited}"
         if self.where == "device":
-            return f"allocate {self.size:,} bytes of memory of the device and free them"
+            pool = " from the driver's pool" if self.allocator == "pool" else ""
+            return f"allocate {self.size:,} bytes of memory of the device{pool} and free them"
         memory = f"{self.host_kind()} memory" + (" with huge pages" if self.pages == "huge" else "")
         register = ", page-lock them where they lie and undo that" if self.registers() else ""
         return f"allocate {self.size:,} bytes of {memory}, write every word for the first time{register}, and free them{limited}"
@@ -146,11 +152,13 @@ class Allocation(Scenario):
         memory = DEVICE if self.where == "device" else ORDINARY if self.registers() else self.host_kind()
         buffer = writer.buffer("memory", memory, self.size, allocate=False, pages=self.pages)
         steps = _Steps(writer, buffer, self.size)
+        stream = writer.stream("stream") if self.where == "device" else -1
+        pooled = self.allocator == "pool"
         writer.mark("begin", memory=self.where == "host")
-        writer.lane.append(Alloc(buffer))
+        writer.lane.append(PoolAlloc(stream, buffer) if pooled else Alloc(buffer))
         writer.mark("allocated")
         if self.where == "device":
-            steps.write_by_kernel()
+            steps.write_by_kernel(stream)
         else:
             writer.lane.append(HostAccess(buffer, 0, self.size, "write", 1, FLAT))
             writer.mark("touched")
@@ -163,7 +171,7 @@ class Allocation(Scenario):
                 writer.mark("unregistered")
             steps.copy_out_by_host()
         writer.mark("used")
-        writer.lane.append(Free(buffer))
+        writer.lane.append(PoolFree(stream, buffer) if pooled else Free(buffer))
         writer.mark("end")
         return replace(writer.plan(), memlock_bytes=self.memlock_limit)
 
@@ -204,9 +212,8 @@ class _Steps:
         for _, offset, length in self.pieces:
             writer.expect_range(self.witness, offset, length, salt=FLAT)
 
-    def write_by_kernel(self) -> None:
+    def write_by_kernel(self, stream: int) -> None:
         """Write the device's memory by a kernel and copy both ends out."""
-        stream = self.writer.stream("stream")
         self.writer.lane.append(KernelAccess(stream, self.buffer, 0, self.size, "write", FLAT))
         for source, offset, length in self.pieces:
             self.writer.copy(stream, "d2h", (self.witness, offset), (self.buffer, source), length)

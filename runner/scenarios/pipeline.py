@@ -84,10 +84,16 @@ class Pipeline(Scenario):
         description="Order of the calls: all three of a chunk and then the next chunk, or all uploads of a turn of the ring, "
         "then its kernels, then its downloads.",
     )
-    allocate: Literal["once", "per_chunk"] = Field(
+    submit: Literal["calls", "graph", "batch"] = Field(
+        "calls",
+        description="How the work is handed over: each operation by a call; all as one graph, captured before the timing; or the "
+        "uploads, and the downloads, of each turn (a third of the ring) by one call for a batch of copies.",
+    )
+    allocate: Literal["once", "per_chunk", "pool"] = Field(
         "once",
         description="Per chunk: the device buffer of each chunk and the host buffer in which its result arrives are allocated "
-        "and freed inside the timing.",
+        "and freed inside the timing. Pool: the device buffer of each chunk is, from the driver's pool, in the order of its "
+        "stream.",
     )
     compute: Compute = Field(Compute(passes=1), description="The work on each chunk.")
     staging_threads: int = Field(1, ge=1, le=256, description="Threads of the processor that share each copy of the host.")
@@ -189,10 +195,13 @@ class Pipeline(Scenario):
     def figures(self, plan: Plan, trace: Trace) -> dict[str, float]:
         """Return `wall_ms`, from before the first operation of any lane until the last result lies in the output.
 
-        With `staging: register` also `register_ms` and `unregister_ms`, which are part of it.
+        With `staging: register` also `register_ms` and `unregister_ms`, which are part of it; of a graph `instantiate_ms`, which
+        is not.
         """
         figures: dict[str, Any] = {"wall_ms": lanes_ms(plan, trace)}
         if self.staging == "register":
             figures["register_ms"] = host_ms(plan, trace, "begin", "registered")
             figures["unregister_ms"] = host_ms(plan, trace, "worked", "end")
+        if trace.instantiate_ns is not None:
+            figures["instantiate_ms"] = trace.instantiate_ns / 1e6
         return timed(figures)

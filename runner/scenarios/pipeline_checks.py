@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from runner.memory import kind_of
+from runner.memory import KINDS, kind_of
 from runner.pattern import WORD
 from runner.scenarios.base import LARGEST_PLAN, field_error
 from runner.scenarios.builder import ORDINARY, check_copied, check_pages
@@ -28,6 +28,8 @@ def check_pipeline(pipeline: Pipeline) -> None:
         _check_memory(pipeline)
     if pipeline.staging_lanes > 1:
         _check_lanes(pipeline)
+    if pipeline.submit != "calls":
+        _check_submit(pipeline)
     check_copied(pipeline.buffer)
     if pipeline.direction != "round_trip" or pipeline.output_ratio > 1:
         _check_directions(pipeline)
@@ -105,12 +107,41 @@ def _check_memory(pipeline: Pipeline) -> None:
         raise field_error("staging_threads", message, "1, or staging: copy")
 
 
+def _check_submit(pipeline: Pipeline) -> None:
+    """Let a graph or a batch hold only what needs no host between its operations and copies only memory that is page-locked."""
+    reached = ", ".join(row.name for row in KINDS.values() if row.asynchronous and not row.migrates)
+    wrong = (
+        (pipeline.staging == "copy", "the host copies between the operations", "staging: direct"),
+        (pipeline.schedule == "serialized", "the host waits for each chunk of a serialized pipeline", "schedule: overlapped"),
+        (
+            pipeline.staging == "direct" and not kind_of(pipeline.buffer).asynchronous,
+            f"a call that copies {pipeline.buffer} memory may hold the host",
+            f"buffer: {reached}",
+        ),
+        (pipeline.allocate != "once", "memory that comes and goes has no address beforehand", "allocate: once"),
+        (pipeline.null_stream_work, "work on the null stream cannot be part of it", "null_stream_work: false"),
+        (
+            pipeline.submit == "graph" and pipeline.stream_kind != "non_blocking",
+            f"a graph forgets that its streams were {pipeline.stream_kind}",
+            "stream_kind: non_blocking",
+        ),
+        (
+            pipeline.submit == "batch" and (pipeline.layout != "per_engine" or pipeline.issue != "breadth_first"),
+            "a batch is the copies of a turn in one stream",
+            "layout: per_engine with issue: breadth_first",
+        ),
+    )
+    for is_wrong, message, allowed in wrong:
+        if is_wrong:
+            raise field_error("submit", message, f"calls, or {allowed}")
+
+
 def _check_directions(pipeline: Pipeline) -> None:
     if pipeline.direction != "round_trip":
-        if pipeline.allocate == "per_chunk":
+        if pipeline.allocate != "once":
             raise field_error("allocate", "in one direction the whole array stays on the device", "once")
         if pipeline.output_ratio != 1:
             raise field_error("output_ratio", "only a round trip has an output beside its input", "1")
-    if pipeline.output_ratio > 1 and pipeline.allocate == "per_chunk":
+    if pipeline.output_ratio > 1 and pipeline.allocate != "once":
         message = "a fresh device buffer holds nothing that could make the output larger than the input"
         raise field_error("output_ratio", message, "at most 1, or allocate: once")

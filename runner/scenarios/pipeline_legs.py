@@ -50,7 +50,14 @@ def resolve(pipeline: Pipeline, known: Known) -> Pipeline:
 
 def twin_of(pipeline: Pipeline) -> Pipeline:
     """Return the same work on the same buffers with one chunk under way at a time."""
-    alone = {"schedule": "serialized", "streams": 1, "slots": None, "issue": "depth_first", "layout": "per_slot"}
+    alone = {
+        "schedule": "serialized",
+        "streams": 1,
+        "slots": None,
+        "issue": "depth_first",
+        "layout": "per_slot",
+        "submit": "calls",
+    }
     return pipeline.model_copy(update=alone | {"staging_lanes": 1})
 
 

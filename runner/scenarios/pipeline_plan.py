@@ -6,6 +6,10 @@ data go both ways (`staging: copy`), or the landing buffer of a loop that alloca
 retires each chunk before the next enters; an overlapped one retires a chunk when its slot is needed again. What goes one way
 only has one device array for all chunks, so that every result can be compared. Where the host stages on several lanes, the slots
 are dealt to them, and each lane does all of this for its own chunks, on streams of its own.
+
+A graph holds all that is issued; its first stream is launched into, and the others branch off and are joined. In batches a turn
+of the ring is a third of it, so that one third comes in while another is computed on and the last goes out, and each of the three
+parts of a turn is one call (of kernels: one each) with one event behind.
 """
 
 from __future__ import annotations
@@ -14,7 +18,23 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal
 
-from runner.plan import Alloc, Drain, Fill, Free, HostWait, Launch, Plan, Register, StreamWait, Unregister
+from runner.plan import (
+    Alloc,
+    Batch,
+    Drain,
+    Fill,
+    Free,
+    Graph,
+    GroupEnd,
+    HostWait,
+    Launch,
+    Plan,
+    PoolAlloc,
+    PoolFree,
+    Register,
+    StreamWait,
+    Unregister,
+)
 from runner.scenarios.builder import ORDINARY, PlanWriter, chunks_of
 
 if TYPE_CHECKING:
@@ -38,9 +58,11 @@ def write_pipeline(pipeline: Pipeline, passes: int) -> Plan:
             ring.turn([index])
             ring.retire(0)
     else:
-        turn = ring.slots if pipeline.issue == "breadth_first" else 1
+        turn = ring.turn_length()
+        ring.begin_graph()
         for first in range(0, len(chunks), turn):
             ring.turn(list(range(first, min(first + turn, len(chunks)))))
+        ring.end_graph()
         ring.drain()
     ring.null_work.drain()
     ring.unregister()
@@ -54,7 +76,8 @@ class _Ring:
     def __init__(self, pipeline: Pipeline, passes: int) -> None:
         self.pipeline, self.passes, self.writer = pipeline, passes, PlanWriter()
         self.staged, self.registered = pipeline.staging == "copy", pipeline.staging == "register"
-        self.per_chunk = pipeline.allocate == "per_chunk"
+        self.per_chunk, self.pooled = pipeline.allocate == "per_chunk", pipeline.allocate == "pool"
+        self.captured, self.batched = pipeline.submit == "graph", pipeline.submit == "batch"
         self.host_waits = self.staged or self.per_chunk or pipeline.schedule == "serialized"
         self.chunks = chunks_of(pipeline.total, pipeline.chunk)
         self.slots = min(pipeline.ring_slots(), len(self.chunks))
@@ -93,7 +116,8 @@ class _Ring:
         pipeline, writer = self.pipeline, self.writer
         if pipeline.direction == "round_trip":
             size = max(pipeline.chunk, self.output_of(pipeline.chunk))
-            devices = [writer.device_buffer(f"device {slot}", size, allocate=not self.per_chunk) for slot in range(self.slots)]
+            kept = not (self.per_chunk or self.pooled)
+            devices = [writer.device_buffer(f"device {slot}", size, allocate=kept) for slot in range(self.slots)]
             if size > pipeline.chunk:
                 writer.prepare.extend(Fill(device, 0, size, BEYOND_SALT) for device in devices)
             return devices
@@ -147,8 +171,32 @@ class _Ring:
             self.writer.mark("worked")
             self.writer.lane.extend(Unregister(buffer) for buffer in self.data.values())
 
+    def turn_length(self) -> int:
+        """Return how many chunks are issued operation by operation before the next ones enter."""
+        if self.pipeline.issue == "depth_first":
+            return 1
+        return max(1, self.slots // 3) if self.batched else self.slots
+
+    def begin_graph(self) -> None:
+        """Begin the graph, if there shall be one, and let its other streams branch off."""
+        if self.captured:
+            self.writer.lane.append(Graph(self.streams[0]))
+            if self.streams[1:]:
+                begun = self.writer.record(self.streams[0], "begun")
+                self.writer.lane.extend(StreamWait(stream, begun) for stream in self.streams[1:])
+
+    def end_graph(self) -> None:
+        """Join the branches and end the graph."""
+        if self.captured:
+            for number, stream in enumerate(self.streams[1:], 1):
+                self.writer.lane.append(StreamWait(self.streams[0], self.writer.record(stream, f"stream {number} done")))
+            self.writer.lane.append(GroupEnd())
+
     def turn(self, indices: list[int]) -> None:
         """Let these chunks enter and issue them, each lane all uploads first, then all kernels, then all downloads."""
+        if self.batched:
+            self.turn_in_batches(indices)
+            return
         if self.pipeline.direction == "download":
             # Kernels over what lies on the device already need no slot, so that none waits until one has been emptied.
             self.each(indices, self.begin, self.compute)
@@ -165,6 +213,26 @@ class _Ring:
             self.turn_to_slot(index % self.slots)
             for step in steps:
                 step(index)
+
+    def turn_in_batches(self, indices: list[int]) -> None:
+        """Issue each part of these chunks behind one wait, uploads and downloads by one call each."""
+        lane, slots = self.writer.lane, [index % self.slots for index in indices]
+        if self.pipeline.direction == "round_trip":
+            left = {self.in_slot.pop(slot)[1] for slot in slots if slot in self.in_slot}
+            lane.extend(StreamWait(self.stream_of("upload", 0), event) for event in sorted(left))
+        issue = {"upload": self._copy_in, "kernel": self._launch, "download": self._copy_out}
+        for number, part in enumerate(self.parts):
+            stream = self.stream_of(part, 0)
+            if part != "kernel":
+                lane.append(Batch(stream))
+            for index in indices:
+                issue[part](index)
+            if part != "kernel":
+                lane.append(GroupEnd())
+            done = self.writer.record(stream, f"chunks {indices[0]} to {indices[-1]} {part}")
+            if number + 1 < len(self.parts):
+                lane.append(StreamWait(self.stream_of(self.parts[number + 1], 0), done))
+        self.in_slot.update((slot, (index, done)) for slot, index in zip(slots, indices, strict=True))
 
     def turn_to_slot(self, slot: int) -> None:
         """Write the lane of a slot from now on."""
@@ -185,34 +253,48 @@ class _Ring:
         if self.per_chunk:
             self.writer.lane.append(Alloc(self.devices[slot]))
             self.writer.lane.append(Alloc(self.hosts[slot]))
+        if self.pooled:
+            self.writer.lane.append(PoolAlloc(self.stream_of("upload", slot), self.devices[slot]))
         if self.staged and "upload" in self.parts:
             source = (self.data["upload"], offset)
             self.writer.host_copy((self.hosts[slot], 0), source, size, self.pipeline.staging_threads)
 
     def upload(self, index: int) -> None:
         """Issue the upload of a chunk, from its stager or from where its data lie."""
-        slot, (offset, size) = index % self.slots, self.chunks[index]
-        src = (self.hosts[slot], 0) if self.staged else (self.data["upload"], offset)
-        self.writer.copy(self.stream_of("upload", slot), "h2d", self.place(index), src, size)
+        self._copy_in(index)
         self._finish("upload", index)
         self._hand_over("upload", "kernel", index)
 
+    def _copy_in(self, index: int) -> None:
+        slot, (offset, size) = index % self.slots, self.chunks[index]
+        src = (self.hosts[slot], 0) if self.staged else (self.data["upload"], offset)
+        self.writer.copy(self.stream_of("upload", slot), "h2d", self.place(index), src, size)
+
     def compute(self, index: int) -> None:
         """Issue the kernel over a chunk's input and, where that is larger, over its output."""
-        slot, (_, size) = index % self.slots, self.chunks[index]
-        if self.passes:
-            length = max(size, self.output_of(size))
-            self.writer.lane.append(Launch(self.stream_of("kernel", slot), *self.place(index), length, self.passes))
+        self._launch(index)
         if "download" in self.parts:
             self._hand_over("kernel", "download", index)
         self._finish("kernel", index)
 
+    def _launch(self, index: int) -> None:
+        slot, (_, size) = index % self.slots, self.chunks[index]
+        if self.passes:
+            length = max(size, self.output_of(size))
+            self.writer.lane.append(Launch(self.stream_of("kernel", slot), *self.place(index), length, self.passes))
+
     def download(self, index: int) -> None:
         """Issue the download of a chunk, into the slot's host buffer or straight into the output."""
+        self._copy_out(index)
+        if self.pooled:
+            slot = index % self.slots
+            self.writer.lane.append(PoolFree(self.stream_of("download", slot), self.devices[slot]))
+        self._finish("download", index)
+
+    def _copy_out(self, index: int) -> None:
         slot, (offset, size) = index % self.slots, self.chunks[index]
         dst = (self.hosts[slot], 0) if self.hosts else (self.data["download"], self.output_of(offset))
         self.writer.copy(self.stream_of("download", slot), "d2h", dst, self.place(index), self.output_of(size))
-        self._finish("download", index)
 
     def retire(self, slot: int) -> None:
         """Wait for the chunk in a slot, copy its result out and free its buffers."""
@@ -234,7 +316,8 @@ class _Ring:
             for slot, _ in sorted(self.in_slot.items(), key=lambda item: item[1][0]):
                 self.turn_to_slot(slot)
                 self.retire(slot)
-        for number, stream in enumerate(self.streams):
+        # What a graph's branches do is done when the stream is that it was launched into.
+        for number, stream in enumerate(self.streams[:1] if self.captured else self.streams):
             self.writer.turn_to(number % self.lanes)
             self.writer.lane.append(Drain(stream))
         self.writer.turn_to(0)

@@ -17,7 +17,7 @@ def describe_pipeline(pipeline: Pipeline) -> str:
     chunks = f"in {counted(pipeline.chunks(), 'chunk')} of {pipeline.chunk:,} bytes"
     return (
         f"take {pipeline.total:,} bytes {where[pipeline.direction]} {chunks} {_ring(pipeline)}, {_work(pipeline)}; "
-        f"{_data(pipeline)}{_allocation(pipeline)}"
+        f"{_data(pipeline)}{_allocation(pipeline)}{_submission(pipeline)}"
     )
 
 
@@ -71,4 +71,16 @@ def _data(pipeline: Pipeline) -> str:
 
 
 def _allocation(pipeline: Pipeline) -> str:
-    return ", allocating a device buffer and a landing buffer for each chunk" if pipeline.allocate == "per_chunk" else ""
+    return {
+        "once": "",
+        "per_chunk": ", allocating a device buffer and a landing buffer for each chunk",
+        "pool": ", taking the device buffer of each chunk from the driver's pool",
+    }[pipeline.allocate]
+
+
+def _submission(pipeline: Pipeline) -> str:
+    return {
+        "calls": "",
+        "graph": ", all of it launched as one graph",
+        "batch": ", the copies of each third of the ring handed over by one call",
+    }[pipeline.submit]

@@ -73,6 +73,11 @@ class Transfer(Scenario):
     )
     pages: Pages = Field("normal", description="Size of the pages of the host buffer: normal or huge.")
 
+    submit: Literal["calls", "batch"] = Field(
+        "calls",
+        description="How the copies are handed over: each by a call, or all that one stream has of them by one call for a batch, "
+        "in which they have no order.",
+    )
     batch: Annotated[int, Field(ge=1)] | Literal["auto"] = Field(
         1,
         description="Times that a sample copies the same bytes between its two events; all times are those of one. auto: as many "
@@ -136,14 +141,14 @@ class Transfer(Scenario):
         """Return the bytes of all directions."""
         return self.size * self.ways()
 
+    def link_bytes(self) -> dict[str, int]:
+        """Return the bytes of each direction that is measured."""
+        return dict.fromkeys(self.directions(), self.size)
+
     def direction_bytes(self) -> dict[str, int]:
         """Return the bytes of each direction where both are copied at once."""
         ways = self.directions()
         return dict.fromkeys(ways, self.size) if len(ways) > 1 else {}
-
-    def link_bytes(self) -> dict[str, int]:
-        """Return the bytes of each direction that is measured."""
-        return dict.fromkeys(self.directions(), self.size)
 
     def ways(self) -> int:
         """Return 2 for both directions at once."""
@@ -191,8 +196,9 @@ class Transfer(Scenario):
         a_mover = {"engine": "an engine", "kernel": "a kernel"}[self.mover]
         how = {"fault": "letting pages fault", "prefetch": "by prefetch calls", None: f"by {self.call} calls of {a_mover}"}
         verb = "move" if self.moves_by() else "copy"
+        together = ", which hand over all that a stream has" if self.submit == "batch" else ""
         return (
-            f"{verb} {self.size:,} bytes from {ways} {cut} {how[self.moves_by()]} on {streams}{self._repeats()}; "
+            f"{verb} {self.size:,} bytes from {ways} {cut} {how[self.moves_by()]} on {streams}{together}{self._repeats()}; "
             f"the host buffer is {self.buffer}{pages}"
         )
 

@@ -34,6 +34,8 @@ def check_transfer(transfer: Transfer) -> None:
             value = getattr(transfer, field) or 0
             if value % WORD:
                 raise field_error(field, f"{value:,} bytes are no multiple of the word that is touched, {WORD} bytes")
+    if transfer.submit == "batch":
+        _check_batch(transfer)
     _check_repeats(transfer)
     _check_gate(transfer)
     _check_opposite(transfer)
@@ -60,6 +62,20 @@ def _check_mover(transfer: Transfer) -> None:
         raise field_error("mover", f"{transfer.buffer} memory migrates; migration: fault lets a kernel touch it", "engine")
     if transfer.mover == "kernel" and not kind.kernel_access:
         raise field_error("mover", f"a kernel cannot use {transfer.buffer} memory in place", "engine")
+
+
+def _check_batch(transfer: Transfer) -> None:
+    """Let a batch hold only copies of an engine that return at once."""
+    kind = kind_of(transfer.buffer)
+    if kind.migrates or not kind.asynchronous:
+        allowed = ", ".join(row.name for row in KINDS.values() if row.asynchronous and not row.migrates)
+        raise field_error(
+            "submit", f"a call that moves {transfer.buffer} memory may hold the host", f"calls, or buffer: {allowed}"
+        )
+    if transfer.mover == "kernel":
+        raise field_error("submit", "a batch holds copies of an engine, not of a kernel", "calls, or mover: engine")
+    if transfer.call == "sync":
+        raise field_error("submit", "the plain call waits for its one copy", "calls, or call: async")
 
 
 def _check_repeats(transfer: Transfer) -> None:

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 from runner.memory import kind_of
 from runner.plan import (
+    Batch,
     Copy,
     Direction,
     Drain,
     Gate,
+    GroupEnd,
     HostAccess,
     HostWait,
     KernelAccess,
@@ -92,8 +94,20 @@ class _Way:
     def copies(self) -> None:
         """Issue the copies once, chunk after chunk, the streams taking turns; where the bytes are doubled, so are the chunks."""
         whole = self.transfer.size
-        for index, (offset, size) in enumerate(chunks_of(self.size, (self.transfer.chunk or whole) * self.size // whole)):
+        chunks = chunks_of(self.size, (self.transfer.chunk or whole) * self.size // whole)
+        if self.transfer.submit == "batch":
+            self.copies_in_batches(chunks)
+            return
+        for index, (offset, size) in enumerate(chunks):
             self.writer.lane.extend(self.copy(self.streams[index % len(self.streams)], offset, size))
+
+    def copies_in_batches(self, chunks: list[tuple[int, int]]) -> None:
+        """Issue the copies once, those of each stream by one call."""
+        for number, stream in enumerate(self.streams[: len(chunks)]):
+            self.writer.lane.append(Batch(stream))
+            for offset, size in chunks[number :: len(self.streams)]:
+                self.writer.lane.extend(self.copy(stream, offset, size))
+            self.writer.lane.append(GroupEnd())
 
     def copy(self, stream: int, offset: int, size: int) -> tuple[Operation, ...]:
         """Return what copies one chunk; a kernel's copy has no call that waits, so that a wait follows it."""

@@ -18,6 +18,8 @@ KINDS = "buffer: [pageable, pinned, registered, write_combined, mapped, managed]
 COPIED = "buffer: [pageable, pinned, registered, write_combined, mapped]"
 IN_PLACE = "buffer: [pinned, registered, write_combined, mapped, managed]"
 RING = "kind: pipeline, schedule: overlapped, total: 10MiB, chunk: 3MiB"
+BATCHES = "kind: pipeline, schedule: overlapped, total: 10MiB, chunk: 1MiB, streams: 3, layout: per_engine, "
+BATCHES += "issue: breadth_first, submit: batch"
 RUNS = [
     (
         f"kind: transfer, {KINDS}, direction: [h2d, d2h, bidirectional], "
@@ -41,6 +43,11 @@ RUNS = [
     ),
     ("kind: transfer, buffer: [pageable, registered], direction: [h2d, d2h], size: 4MiB, pages: huge", ["event_ms"]),
     (
+        "kind: transfer, buffer: [pinned, registered, write_combined, mapped], direction: [h2d, d2h, bidirectional], size: 1MiB, "
+        "chunk: 300000, streams: 2, submit: [calls, batch], batch: 2",
+        ["event_ms", "wall_ms", "call_us"],
+    ),
+    (
         f"{RING}, streams: 3, staging: [direct, copy, register], stream_kind: [non_blocking, blocking, null], "
         "issue: [depth_first, breadth_first], output_ratio: [0.5, 1, 2]",
         ["wall_ms"],
@@ -50,9 +57,21 @@ RUNS = [
     (f"{RING}, direction: [upload, download], staging: [direct, copy, register], streams: 2", ["wall_ms"]),
     (f"{RING}, staging: copy, staging_threads: [1, 3], streams: 2, compute: {{ratio: [0.5, 2]}}", ["wall_ms"]),
     (f"{RING}, staging: copy, staging_lanes: [1, 3], staging_threads: [1, 2], streams: 4", ["wall_ms"]),
+    (
+        f"{RING}, streams: [1, 3], staging: [direct, register], submit: [calls, graph], issue: [depth_first, breadth_first]",
+        ["wall_ms"],
+    ),
+    (
+        f"{RING}, streams: 3, slots: 2, layout: per_engine, submit: graph, buffer: [pinned, registered, write_combined, mapped]",
+        ["wall_ms", "instantiate_ms"],
+    ),
+    (f"{RING}, direction: [upload, download], staging: [direct, register], streams: 2, submit: graph", ["instantiate_ms"]),
+    (f"{BATCHES}, direction: round_trip, staging: [direct, register], slots: [2, 6]", ["wall_ms"]),
+    (f"{RING}, streams: 3, staging: [direct, copy, register], allocate: pool", ["wall_ms"]),
+    (f"{RING}, streams: 3, slots: 4, layout: per_engine, allocate: pool", ["wall_ms"]),
     (f"{RING}, staging: register, pages: [normal, huge]", ["wall_ms", "register_ms", "unregister_ms"]),
     (
-        "kind: pipeline, schedule: serialized, total: 10MiB, chunk: 3MiB, allocate: [once, per_chunk], "
+        "kind: pipeline, schedule: serialized, total: 10MiB, chunk: 3MiB, allocate: [once, per_chunk, pool], "
         "buffer: [pageable, pinned, registered, write_combined, mapped]",
         ["wall_ms"],
     ),
@@ -62,10 +81,11 @@ RUNS = [
     ),
     (f"kind: blocking, {COPIED}, direction: [h2d, d2h], size: 1MiB, busy_ms: 5", ["call_us", "wait_share"]),
     ("kind: submission, operation: [copy, launch, record], size: 4KiB, count: 20", ["call_us", "wall_ms", "cpu_ms"]),
+    ("kind: submission, operation: graph, nodes: [1, 7], count: 20", ["call_us", "node_us", "instantiate_ms", "wall_ms"]),
     (f"kind: submission, operation: copy, {COPIED}, size: 4KiB, count: 20", ["submission_share"]),
     (f"kind: allocation, {KINDS}, size: 3MiB", ["allocate_ms", "touch_ms", "free_ms"]),
     ("kind: allocation, buffer: registered, pages: huge, size: 4MiB", ["register_ms", "unregister_ms"]),
-    ("kind: allocation, where: device, size: 3MiB", ["allocate_ms", "free_ms"]),
+    ("kind: allocation, where: device, allocator: [driver, pool], size: 3MiB", ["allocate_ms", "free_ms"]),
     ("kind: allocation, buffer: [pinned, registered], size: 3MiB, payback: true", ["allocate_ms", "free_ms"]),
     ("kind: allocation, buffer: [pinned, registered], size: 1MiB, memlock_limit: 64MiB", ["allocate_ms", "free_ms"]),
     (f"kind: access, by: cpu, {KINDS}, pattern: [read, write, increment], size: 1MiB, threads: [1, 3], passes: 2", ["access_ms"]),
