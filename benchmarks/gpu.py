@@ -32,12 +32,12 @@ from runner.scenarios import SCENARIOS
 
 ROUNDS: Final = 3
 WARMUPS: Final = 2
-REFERENCE: Final = Path(__file__).resolve().parents[1] / "results" / "reference" / "nvidia-h200" / "speed"
+PUBLISHED: Final = "results/reference/nvidia-h200/speed"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, help=f"write the tables and every sample here; the published ones are in {REFERENCE}")
+    parser.add_argument("--out", type=Path, help=f"write the tables and every sample here; the published ones are in {PUBLISHED}")
     parser.add_argument("--native", type=Path, help="use this program instead of building the twin")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--device", default="cuda")
@@ -112,7 +112,7 @@ def write(out: Path, facts: DeviceFacts, works: Sequence[Work], runs: Sequence[R
     out.mkdir(parents=True, exist_ok=True)
     content = {
         "device": facts.name,
-        "command": "make bench-gpu",
+        "command": f"make bench-gpu ARGS='--out {PUBLISHED}'",
         "environment": dict(facts.environment),
         "goals": [asdict(verdict) for verdict in verdicts],
         "works": [asdict(work) | {"ratio": work.ratio()} for work in works],

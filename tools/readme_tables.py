@@ -100,6 +100,24 @@ def claims(rows: Sequence[Row]) -> list[str]:
     return [f"{_where(rows)}: {len(rows)} claims, {counts}.", "", *_table(head, body)]
 
 
+def speed(rows: Sequence[Row]) -> list[str]:
+    """Return every goal of speed with its figure, the range of its rounds and its limit."""
+    body = []
+    for row in rows:
+        rounds = f"{float(row['lowest_round']):.4g} … {float(row['highest_round']):.4g}" if row["lowest_round"] else ""
+        figure = f"{float(row['figure']):.4g}" if row["figure"] else ""
+        body.append(
+            [row["goal"], figure + (f" {row['unit']}" if figure and row["unit"] else ""), rounds, row["limit"], row["verdict"]]
+        )
+    met = sum(row["verdict"] == "met" for row in rows)
+    head = ["goal", "figure", "by rounds", "limit", ""]
+    return [
+        f"{_where(rows)}: {met} of {len(rows)} goals met, native C++ and the runner by turns in one run.",
+        "",
+        *_table(head, body),
+    ]
+
+
 @dataclass(frozen=True)
 class Table:
     """A table of the README: the file of the published run that it is made of, and how."""
@@ -111,6 +129,7 @@ class Table:
 TABLES: Final = {
     "bandwidth": Table("summary.csv", bandwidth),
     "overlap": Table("summary.csv", overlap),
+    "speed": Table("goals.csv", speed),
     "claims": Table("verdicts.csv", claims),
 }
 
