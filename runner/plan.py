@@ -371,6 +371,11 @@ class Plan:
             yield from lane
         yield from self.teardown
 
+    def host_threads(self) -> int:
+        """Return how many threads of the host work at once at most: of each lane as many as its widest operation has."""
+        shared = (HostCopy, HostAccess)
+        return sum(max((each.threads for each in lane if isinstance(each, shared)), default=1) for lane in self.lanes)
+
     def demand(self) -> Demand:
         """Return the most memory that is held at once, by sort, counting what lanes allocate at its peak."""
         held = {"pageable": 0, "pinned": 0, "device": 0}

@@ -89,3 +89,19 @@ def test_paging_flags_a_case_of_a_device_with_noise_only(monkeypatch: pytest.Mon
     assert run(tmp_path)[1][0]["flags"] == ""
     monkeypatch.setattr(SimulatedDevice, "deterministic", False)
     assert "paging" in run(tmp_path)[1][0]["flags"].split()
+
+
+@pytest.mark.parametrize(("threads", "flagged"), [(2, False), (3, True)])
+def test_more_threads_than_processors_are_flagged_on_a_device_with_noise(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, threads: int, flagged: bool
+) -> None:
+    ring = "kind: pipeline\n    schedule: overlapped\n    staging: copy\n    total: 64KiB\n    chunk: 8KiB\n    streams: 2"
+    copy = "kind: transfer\n    direction: h2d\n    size: [4KiB, 8KiB]\n    exclude: [{because: too large, where: {size: 8KiB}}]"
+    assert copy in FILE
+    monkeypatch.setattr("tests.test_machine_in_runs.FILE", FILE.replace(copy, f"{ring}\n    staging_threads: {threads}"))
+    monkeypatch.setattr(measuring, "allowed_cpus", lambda: frozenset({3, 5}))
+    assert run(tmp_path)[1][0]["flags"] == "", "a simulated device has no processors of this machine"
+    monkeypatch.setattr(SimulatedDevice, "deterministic", False)
+    row = run(tmp_path)[1][0]
+    assert ("oversubscribed" in row["flags"].split()) == flagged
+    assert (row["host_copier"], row["staging_threads"], row["staging_lanes"]) == ("numpy", str(threads), "1")

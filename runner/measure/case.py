@@ -26,6 +26,7 @@ from runner.measure.listener import NOBODY, Listener
 from runner.measure.result import CaseResult, Role, Sample, StopWord, refused
 from runner.measure.sampling import is_warm, order_of, stop_of
 from runner.measure.spent import Spent
+from runner.placement import allowed_cpus
 from runner.plan import Plan
 from runner.plan_check import check_plan
 from runner.scenarios.base import Clock
@@ -232,7 +233,8 @@ class CaseRun:
         if self.device.deterministic:
             return ()
         paging = () if self._paging is None else paging_flags(self._paging, read_paging())
-        return (*paging, *numa_flags(self.facts, trace.numa_nodes))
+        crowded = ("oversubscribed",) if self._plan is not None and self._plan.host_threads() > len(allowed_cpus()) else ()
+        return (*paging, *crowded, *numa_flags(self.facts, trace.numa_nodes))
 
     def _end(self, result: CaseResult) -> None:
         derived = with_slowdowns(derive(self.prepared, result.samples, self._clock) | summarized(result.samples))

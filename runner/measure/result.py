@@ -31,6 +31,7 @@ FLAGS = {
     "gpu_shared": "other processes used the GPU at the begin or the end of the run",
     "launch_blocking": "CUDA_LAUNCH_BLOCKING made every call wait, by permission: nothing could overlap",
     "numa_remote": "the thread may have run, or host buffers lay, on another NUMA node than the GPU's",
+    "oversubscribed": "more threads of the host worked at once than it has processors for them",
     "paging": "while the case was measured the process was swapped out or read many pages from a disk",
     "time_not_growing": "a smaller size of the same scenario took longer, beyond the noise; the smaller one is implausible",
 }

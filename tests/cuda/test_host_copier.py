@@ -204,6 +204,7 @@ def staging(*threads: int) -> Plan:
 
 def test_threads_are_counted_in_each_lane_that_copies(library: CopierLibrary) -> None:
     assert copying_threads(staging(0, 1, 4)) == [1, 4]
+    assert staging(0, 1, 4).host_threads() == 6, "a lane is a thread itself"
     assert copying_threads(Plan(BUFFERS, (), (), ((HostAccess(0, 0, 4, "read", 8),),))) == []
 
 
