@@ -29,7 +29,7 @@ from runner.expand import MOST_CASES
 from runner.grid_count import GridCount, count_grid
 from runner.spec.experiment import check_device
 from runner.spec.load import LoadedExperiment, load_experiment
-from runner.units import counted
+from runner.units import ALLOWED_SIZE, counted, parse_size
 
 if TYPE_CHECKING:
     from runner.flow import Watcher
@@ -59,6 +59,16 @@ def checked_device(text: str | None) -> str | None:
         raise typer.BadParameter(f"{text!r} is {'; '.join(str(each) for each in words if each)}") from None
 
 
+def checked_size(text: str | None) -> str | None:
+    """Return what `--allow-pinned` was given; raises a refusal by the same rules as in a file."""
+    try:
+        if text is not None:
+            parse_size(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{error}; allowed: {ALLOWED_SIZE}") from None
+    return text
+
+
 FileArgument = Annotated[str, typer.Argument(help="A path, or a name in experiments/.", metavar="FILE")]
 FilesArgument = Annotated[list[str], typer.Argument(help="Paths, or names in experiments/.", metavar="FILE")]
 DeviceOption = Annotated[
@@ -77,6 +87,17 @@ SetOption = Annotated[
 ]
 CasesOption = Annotated[
     int, typer.Option("--max-cases", min=1, max=LARGEST_GRID, help="Refuse a grid of more cases than this.", metavar="N")
+]
+
+
+PinnedOption = Annotated[
+    str | None,
+    typer.Option(
+        "--allow-pinned",
+        help="The most page-locked memory of one case, instead of half of what is available.",
+        metavar="SIZE",
+        callback=checked_size,
+    ),
 ]
 
 
@@ -108,21 +129,40 @@ def run(
     max_cases: CasesOption = MOST_CASES,
     report: ReportOption = True,
     export: ExportOption = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the newest run of each FILE that did not come to its end.")
+    ] = False,
+    allow_pinned: PinnedOption = None,
 ) -> int:
     """Run every case of each FILE and write its tables; nothing runs if one of the files is bad."""
     from runner.flow import run_experiment
+    from runner.resume import newest_run
 
     experiments = load_all(files, overrides or [])
     if len(experiments) > 1:
         count_all(experiments, max_cases)
     codes = []
     for loaded in experiments:
+        earlier = newest_run(out, loaded) if resume else None
+        if earlier is not None and earlier.finished:
+            say([f"{loaded.experiment.name}: the run in {earlier.folder.path} is complete, nothing is left to do"])
+            codes.append(0)
+            continue
         with watching() as watcher:
-            outcome = run_experiment(loaded, device=device, out=out, max_cases=max_cases, watcher=watcher)
+            outcome = run_experiment(
+                loaded,
+                device=device,
+                out=out,
+                max_cases=max_cases,
+                watcher=watcher,
+                earlier=earlier,
+                most_pinned=None if allow_pinned is None else parse_size(allow_pinned),
+            )
         if report or export:
             say(after_run(outcome.folder, page=report, forms=export or []))
         codes.append(outcome.exit_code)
         if outcome.exit_code == 130:
+            say(["Interrupted; the same command with --resume goes on from here."])
             break
     return min(codes, key=WORST_FIRST.index)
 

@@ -5,7 +5,8 @@
     │   ├── SpecError                a YAML file is wrong; carries all its problems, each with its place
     │   └── UsageError               a command was called wrongly
     ├── EnvironmentProblem           exit 3: this machine lacks something
-    │   └── DeviceUnavailable        the device that was asked for cannot be opened
+    │   ├── DeviceUnavailable        the device that was asked for cannot be opened
+    │   └── NotKept                  what was measured cannot be written down
     ├── CaseError                    exit 4: one case of a grid went wrong; it becomes a row and the sweep goes on
     │   ├── CaseFailed               status `failed`
     │   └── CaseUnsupported          status `unsupported`: this device cannot do that
@@ -87,6 +88,10 @@ class DeviceUnavailable(EnvironmentProblem):
     def __init__(self, device: str, why: str, remedy: str) -> None:
         self.device, self.why, self.remedy = device, why, remedy
         super().__init__(f"device {device} cannot be used: {why}; {remedy}")
+
+
+class NotKept(EnvironmentProblem):
+    """What was measured cannot be written down, so that measuring more would be in vain."""
 
 
 class CaseError(DmalabError):

@@ -5,27 +5,34 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Protocol
 
 from runner.answers import answers
-from runner.device.contract import Device, DeviceFacts
-from runner.device.select import open_device
-from runner.execution.local import play_cases, with_all_cases
+from runner.device.contract import DeviceFacts
+from runner.errors import NotKept
+from runner.execution.bench import Bench, begin_bench
+from runner.execution.journal import NAME, Journal
+from runner.execution.logbook import Logbook
+from runner.execution.messages import Opened
+from runner.execution.records import Restored
+from runner.execution.stopping import StoppedAtOnce, stoppable
+from runner.execution.work import Work
 from runner.expand import Case, expand
 from runner.measure.across import judged
 from runner.measure.engine import describe_engines
 from runner.measure.environment import device_flags, flagged, host_facts, state_of
 from runner.measure.result import CaseResult, Status
-from runner.measure.sentinel import Sentinel, describe_sentinel
+from runner.measure.sentinel import describe_sentinel
 from runner.measure.spent import Spent, measuring_share, spent_of_run
+from runner.resume import Earlier, header_of, take_up
 from runner.rows import RunInfo
 from runner.run_folder import RunFolder, describe_device, describe_host, utc_now
-from runner.spec.experiment import Measure
 from runner.spec.load import LoadedExperiment
 from runner.tables import write_tables
+from runner.timeline_store import TimelineFile
 from runner.verdicts import Verdict, judge
 
 TROUBLE: Final[tuple[Status, ...]] = ("failed", "timeout", "corrupt", "not_run", "skipped")
@@ -42,6 +49,9 @@ class Watcher(Protocol):
 
     def case_done(self, result: CaseResult, done: int, seconds_left: float) -> None:
         """Tell that a case is done, and the seconds that the others will likely take."""
+
+    def stopping(self) -> None:
+        """Tell that somebody wants the run to end, and that it will after the play under way."""
 
     def finished(self, outcome: RunOutcome) -> None:
         """Tell that everything is written."""
@@ -64,39 +74,68 @@ class RunOutcome:
     """What the file asked for at its end, a sentence each."""
 
 
-def run_experiment(loaded: LoadedExperiment, *, device: str | None, out: Path, max_cases: int, watcher: Watcher) -> RunOutcome:
-    """Run every case of an experiment and write its tables.
+def run_experiment(
+    loaded: LoadedExperiment,
+    *,
+    device: str | None,
+    out: Path,
+    max_cases: int,
+    watcher: Watcher,
+    earlier: Earlier | None = None,
+    most_pinned: int | None = None,
+) -> RunOutcome:
+    """Run every case of an experiment and write its tables; those that an `earlier` run of it has measured are done.
 
-    `device` overrides the file's own. An interrupt (KeyboardInterrupt) ends the sweep; what was measured is written all the same
-    and the exit code is 130. Raises InputError, DeviceUnavailable or EnvironmentProblem before anything is measured.
+    `device` overrides the file's own, `most_pinned` is as in `runner.measure.preflight`. A first Ctrl-C or SIGTERM ends the sweep
+    after the play under way; what was measured is written all the same and the exit code is 130. A second one raises
+    StoppedAtOnce; the journal is good then. Raises InputError, DeviceUnavailable or EnvironmentProblem before anything is
+    measured, and NotKept where what was measured cannot be noted.
     """
-    spent = Spent()
-    with spent.on("expansion"):
-        cases = list(expand(loaded, max_cases))
-    with spent.on("start_up"):
-        opened = open_device(device or loaded.experiment.device, loaded.experiment.measure.wait)
-    with closing(opened.device):
+    spent, measure = Spent(), loaded.experiment.measure
+    with closing(begin_bench(device or loaded.experiment.device, measure.wait)) as bench, ExitStack() as ends:
+        with spent.on("expansion"):
+            cases = list(expand(loaded, max_cases))
         with spent.on("start_up"):
-            facts = opened.device.facts()
-            folder = _start(out, loaded, facts, opened.note, opened.device.recording)
-        results: list[CaseResult] = []
-        sentinel = Sentinel()
-        states, interrupted = [facts], False
+            opened = bench.open()
+            folder, journal, restored = _begin(out, loaded, opened, cases, earlier)
+        ends.enter_context(closing(journal))
+        stop = ends.enter_context(stoppable(lambda: watcher.stopping()))
+        logbook = Logbook(journal, cases, stop, restored)
+        run = _Run(loaded, folder, logbook, spent, [opened.facts])
+        # What was learnt of companions holds for a device that plays the same every time; another one may have changed meanwhile.
+        medians = dict(restored.medians) if opened.deterministic else {}
+        work = Work(logbook.to_do(), measure, logbook.sentinel, logbook, medians, most_pinned)
         try:
-            watcher.opened(loaded, facts, opened.note, len(cases))
-            _sweep(opened.device, facts, cases, loaded.experiment.measure, results, watcher, sentinel)
-            if not opened.device.lost:
-                with spent.on("start_up"):
-                    states.append(opened.device.facts())
-        except KeyboardInterrupt:
-            interrupted = True
-        finally:
-            rows = judged(
-                with_all_cases(cases, results, "the run stopped early"), sentinel.readings, loaded.experiment.measure.clock
-            )
-            outcome = _finish(folder, loaded, states, flagged(rows, device_flags(*states)), sentinel, spent, interrupted)
+            watcher.opened(loaded, opened.facts, opened.note, len(cases))
+            _sweep(bench, work, logbook, watcher, TimelineFile(folder.path))
+            with spent.on("start_up"):
+                run.states += [facts for facts in [bench.facts_at_end()] if facts is not None]
+        except (StoppedAtOnce, NotKept):
+            raise
+        except BaseException as error:
+            outcome = run.finished(interrupted=True)
+            if not isinstance(error, KeyboardInterrupt):
+                raise
+        else:
+            outcome = run.finished(interrupted=False)
     watcher.finished(outcome)
     return outcome
+
+
+def _begin(
+    out: Path, loaded: LoadedExperiment, opened: Opened, cases: Sequence[Case], earlier: Earlier | None
+) -> tuple[RunFolder, Journal, Restored]:
+    """Make a new run's folder and journal, or take those of an earlier run up again."""
+    if earlier is None:
+        folder = _start(out, loaded, opened.facts, opened.note, opened.recording)
+        journal = Journal(folder.path / NAME)
+        journal.append(header_of(loaded, opened.facts, cases))
+        return folder, journal, Restored()
+    journal, restored, torn = take_up(earlier, loaded, opened.facts, cases)
+    folder = earlier.folder
+    times = [*folder.manifest.get("resumed", ()), {"utc": utc_now(), **torn}]
+    folder.write_manifest(status="running", resumed=times)
+    return folder, journal, restored
 
 
 def _start(out: Path, loaded: LoadedExperiment, facts: DeviceFacts, note: str, not_recording: str) -> RunFolder:
@@ -120,58 +159,58 @@ def _start(out: Path, loaded: LoadedExperiment, facts: DeviceFacts, note: str, n
     return folder
 
 
-def _sweep(
-    device: Device,
-    facts: DeviceFacts,
-    cases: Sequence[Case],
-    measure: Measure,
-    results: list[CaseResult],
-    watcher: Watcher,
-    sentinel: Sentinel,
-) -> None:
-    """Play the cases into `results`, telling the watcher how long the rest will likely take."""
-    effort = [0 if case.excluded else case.model.payload_bytes() + SMALLEST_EFFORT for case in cases]
-    begun, done, total = time.monotonic(), 0, sum(effort)
-    for result in play_cases(device, facts, cases, measure, sentinel):
-        results.append(result)
-        done += effort[result.case.index]
+def _sweep(bench: Bench, work: Work, logbook: Logbook, watcher: Watcher, timelines: TimelineFile) -> None:
+    """Play the cases into the logbook and their timelines into a file, telling the watcher how long the rest will likely take."""
+    effort = [0 if case.excluded else case.model.payload_bytes() + SMALLEST_EFFORT for case in logbook.cases]
+    begun, done, total = time.monotonic(), 0, sum(effort[case.index] for case in work.cases)
+    for measured in bench.sweep(work):
+        ended = replace(measured, result=timelines.keep(measured.result))
+        logbook.ended(ended)
+        done += effort[ended.result.case.index]
         left = (time.monotonic() - begun) * (total - done) / done if done else 0.0
-        watcher.case_done(result, len(results), left)
+        watcher.case_done(ended.result, len(logbook.results), left)
+    logbook.read()
 
 
-def _finish(
-    folder: RunFolder,
-    loaded: LoadedExperiment,
-    states: Sequence[DeviceFacts],
-    results: Sequence[CaseResult],
-    sentinel: Sentinel,
-    spent: Spent,
-    interrupted: bool,
-) -> RunOutcome:
-    """Write the tables, the verdicts and the final manifest; `states` are the device at the begin and, if that came, the end."""
-    experiment, facts = loaded.experiment, states[0]
-    run = run_info(folder.run_id, loaded, facts)
-    with spent.on("tables"):
-        verdicts = judge(experiment, results, run)
-        answered = answers(experiment, results, run)
-        write_tables(folder.path, run, results, verdicts, sentinel.readings)
-    seconds = spent_of_run(spent, results, sentinel.readings)
-    statuses = Counter(result.status for result in results)
-    code = 130 if interrupted else _exit_code(statuses, verdicts)
-    folder.write_manifest(
-        status="incomplete" if interrupted or statuses["not_run"] else "complete",
-        finished_utc=utc_now(),
-        cases={"total": len(results), **dict(sorted(statuses.items()))},
-        sentinel=describe_sentinel(sentinel.readings),
-        engines=describe_engines(results),
-        answers=answered,
-        device_at_end=state_of(states[-1]) if len(states) > 1 else None,
-        seconds={what: round(each, 6) for what, each in seconds.items()} | {"total": round(sum(seconds.values()), 6)},
-        measuring_share=round(measuring_share(seconds), 4),
-        exit_code=code,
-    )
-    folder.point_latest()
-    return RunOutcome(loaded, folder.path, folder.run_id, facts, tuple(results), tuple(verdicts), code, seconds, tuple(answered))
+@dataclass(slots=True)
+class _Run:
+    """A run that is on its way; `states` are the device at the begin and, if that came, the end."""
+
+    loaded: LoadedExperiment
+    folder: RunFolder
+    logbook: Logbook
+    spent: Spent
+    states: list[DeviceFacts]
+
+    def finished(self, *, interrupted: bool) -> RunOutcome:
+        """Write the tables, the verdicts and the final manifest."""
+        loaded, logbook, folder, states, spent = self.loaded, self.logbook, self.folder, self.states, self.spent
+        experiment, readings, facts = loaded.experiment, logbook.sentinel.readings, states[0]
+        results = flagged(judged(logbook.all_results(), readings, experiment.measure.clock), device_flags(*states))
+        run = run_info(folder.run_id, loaded, facts)
+        with spent.on("tables"):
+            verdicts = judge(experiment, results, run)
+            answered = answers(experiment, results, run)
+            write_tables(folder.path, run, results, verdicts, readings)
+        seconds = spent_of_run(spent, logbook.own_results(), logbook.own_readings())
+        statuses = Counter(result.status for result in results)
+        code = 130 if interrupted else _exit_code(statuses, verdicts)
+        folder.write_manifest(
+            status="incomplete" if interrupted or statuses["not_run"] else "complete",
+            finished_utc=utc_now(),
+            cases={"total": len(results), **dict(sorted(statuses.items()))},
+            sentinel=describe_sentinel(readings),
+            engines=describe_engines(results),
+            answers=answered,
+            device_at_end=state_of(states[-1]) if len(states) > 1 else None,
+            seconds={what: round(each, 6) for what, each in seconds.items()} | {"total": round(sum(seconds.values()), 6)},
+            measuring_share=round(measuring_share(seconds), 4),
+            exit_code=code,
+        )
+        folder.point_latest()
+        return RunOutcome(
+            loaded, folder.path, folder.run_id, facts, tuple(results), tuple(verdicts), code, seconds, tuple(answered)
+        )
 
 
 def run_info(run_id: str, loaded: LoadedExperiment, facts: DeviceFacts) -> RunInfo:

@@ -20,6 +20,7 @@ from runner.units import format_seconds
 if TYPE_CHECKING:
     from runner.claims import ClaimResult, ClaimsOutcome
 
+STOPPING: Final = "Stopping after the play under way, then writing what was measured; once more stops at once."
 MOST_LINES: Final = 40
 """Lines about single cases where there is no terminal; of a larger grid only some cases are told."""
 
@@ -41,6 +42,10 @@ class LineWatcher:
         every = -(-self.total // MOST_LINES)
         if done % every == 0 or done == self.total:
             self.show(case_line(result, done, self.total, seconds_left))
+
+    def stopping(self) -> None:
+        """Say that the run ends soon."""
+        self.show(STOPPING)
 
     def finished(self, outcome: RunOutcome) -> None:
         """Show the summary and what came out."""
@@ -75,6 +80,10 @@ class TerminalWatcher:
         """Move the bar."""
         assert self.task is not None, "a run opens before its cases end"
         self.progress.update(self.task, completed=done, left=f"about {format_seconds(seconds_left)} left", refresh=True)
+
+    def stopping(self) -> None:
+        """Say that the run ends soon."""
+        self.show(STOPPING)
 
     def finished(self, outcome: RunOutcome) -> None:
         """Take the bar away and show the summary and what came out."""

@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 
 from runner import cli, flow
 from runner.errors import DeviceUnavailable, PlanError
+from runner.execution import bench
 from runner.measure.result import CaseResult
 
 ROOT = Path(__file__).parents[1]
@@ -161,15 +162,15 @@ def test_the_worst_of_several_codes_is_told(
 
 
 def test_an_interrupt_keeps_what_was_measured(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = flow.play_cases
+    real = bench.Here.sweep
 
     def interrupted(*arguments: Any) -> Any:
-        for count, result in enumerate(real(*arguments)):
+        for count, ended in enumerate(real(*arguments)):
             if count == 2:
                 raise KeyboardInterrupt
-            yield result
+            yield ended
 
-    monkeypatch.setattr(flow, "play_cases", interrupted)
+    monkeypatch.setattr(bench.Here, "sweep", interrupted)
     assert run(small).exit_code == 130
     assert [row["status"] for row in rows(tmp_path)] == ["ok", "ok", "not_run", "not_run", "not_run"]
 
@@ -181,7 +182,7 @@ def test_an_unforeseen_error_is_one_sentence(small: Path, monkeypatch: pytest.Mo
     def fail(*_: Any) -> list[CaseResult]:
         return [{}["lost"]]
 
-    monkeypatch.setattr(flow, "play_cases", fail)
+    monkeypatch.setattr(bench.Here, "sweep", fail)
     monkeypatch.delenv("DMALAB_TRACEBACK", raising=False)
     result = run(small)
     assert result.exit_code == 70

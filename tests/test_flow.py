@@ -71,6 +71,7 @@ def test_a_run_leaves_every_table_the_original_file_and_a_complete_manifest(tmp_
         "cases.csv",
         "columns.csv",
         "experiment.yaml",
+        "journal.jsonl",
         "manifest.json",
         "samples.csv",
         "summary.csv",

@@ -54,7 +54,7 @@ class Here:
     def __init__(self, device: str, wait: Wait, note: str = "") -> None:
         opened = open_device(device, wait)
         self._device = opened.device
-        self._opened = Opened(self._device.facts(), note or opened.note, self._device.recording)
+        self._opened = Opened(self._device.facts(), note or opened.note, self._device.recording, self._device.deterministic)
 
     def open(self) -> Opened:
         """Return what the device says of itself."""

@@ -21,7 +21,7 @@ from pathlib import Path
 from time import monotonic
 from typing import IO, Any, Final
 
-from runner.errors import EnvironmentProblem, UsageError
+from runner.errors import NotKept, UsageError
 
 NAME: Final = "journal.jsonl"
 SYNC_S: Final = 1.0
@@ -36,32 +36,35 @@ Record = Mapping[str, Any]
 class Journal:
     """The journal of a run that goes on now; nobody else writes to it meanwhile."""
 
-    def __init__(self, path: Path, *, keep: int | None = None) -> None:
-        """Open a new journal, or where `keep` is given an old one of which so many bytes are good; the rest is cut off.
+    def __init__(self, path: Path, *, again: bool = False) -> None:
+        """Open a new journal, or an old one `again`: its torn end is then cut off, and `past` is what it holds.
 
-        Raises EnvironmentProblem where it cannot be written, UsageError where another process writes to it.
+        Raises NotKept where it cannot be written, UsageError where another process writes to it.
         """
         self.path = path
+        self.past = Past()
         try:
             # Not for appending: that would make one anew where the old one is gone.
-            self._file: IO[bytes] = open(path, "xb" if keep is None else "r+b", buffering=0)  # noqa: SIM115
+            self._file: IO[bytes] = open(path, "r+b" if again else "xb", buffering=0)  # noqa: SIM115
         except OSError as error:
             raise self._problem(error) from error
         try:
             _lock(self._file, path)
-            if keep is not None:
-                self._file.truncate(keep)
-                self._file.seek(keep)
+            if again:
+                # Only now: until the lock was ours another process may have written.
+                self.past = read_journal(path)
+                self._file.truncate(self.past.good_bytes)
+                self._file.seek(self.past.good_bytes)
         except OSError as error:
             self._file.close()
             raise self._problem(error) from error
-        except UsageError:
+        except BaseException:
             self._file.close()
             raise
         self._synced = monotonic()
 
     def append(self, record: Record) -> None:
-        """Append a record; it outlives this process from here on. Raises EnvironmentProblem where it cannot be written."""
+        """Append a record; it outlives this process from here on. Raises NotKept where it cannot be written."""
         line = encode(record)
         try:
             written = self._file.write(line)
@@ -86,13 +89,11 @@ class Journal:
     def _sync(self) -> None:
         os.fsync(self._file.fileno())
         if not os.fstat(self._file.fileno()).st_nlink:
-            raise EnvironmentProblem(
-                f"{self.path} was removed while the run went on, so nothing more can be kept; start the run again"
-            )
+            raise NotKept(f"{self.path} was removed while the run went on, so nothing more can be kept; start the run again")
         self._synced = monotonic()
 
-    def _problem(self, error: OSError) -> EnvironmentProblem:
-        return EnvironmentProblem(
+    def _problem(self, error: OSError) -> NotKept:
+        return NotKept(
             f"{self.path} cannot be written: {error.strerror or error}; what stands in it is good: "
             "make room, or make it writable, and go on with --resume"
         )
@@ -100,18 +101,19 @@ class Journal:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What a journal holds: its records in order, and how many of its bytes are good before a torn end.
+    """What a journal holds: its records in order, and how many of its bytes are good before a torn end of `torn_bytes`.
 
     `spoiled` counts lines before that whose bytes do not give their sum.
     """
 
-    records: tuple[Record, ...]
-    good_bytes: int
-    spoiled: int
+    records: tuple[Record, ...] = ()
+    good_bytes: int = 0
+    torn_bytes: int = 0
+    spoiled: int = 0
 
 
 def read_journal(path: Path) -> Past:
-    """Read the journal at `path`; raises EnvironmentProblem where it cannot be read."""
+    """Read the journal at `path`; raises NotKept where it cannot be read."""
     records: list[Record] = []
     good, offset, bad, spoiled = 0, 0, 0, 0
     try:
@@ -126,8 +128,8 @@ def read_journal(path: Path) -> Past:
                 # Only bad lines that good ones follow stay in the file.
                 good, spoiled, bad = offset, spoiled + bad, 0
     except OSError as error:
-        raise EnvironmentProblem(f"{path} cannot be read: {error.strerror or error}") from error
-    return Past(tuple(records), good, spoiled)
+        raise NotKept(f"{path} cannot be read: {error.strerror or error}") from error
+    return Past(tuple(records), good, offset - good, spoiled)
 
 
 def first_record(path: Path) -> Record | None:

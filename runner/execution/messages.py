@@ -39,11 +39,12 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """From it: the device is open; `note` and `recording` as `runner.device` gives them."""
+    """From it: the device is open; `note`, `recording` and `deterministic` as `runner.device` gives them."""
 
     facts: DeviceFacts
     note: str
     recording: str
+    deterministic: bool
 
 
 @dataclass(frozen=True, slots=True)

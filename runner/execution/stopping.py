@@ -5,10 +5,15 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
+from typing import Final
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+class StoppedAtOnce(KeyboardInterrupt):
+    """Somebody would not wait: nothing more is written, and the journal is as good as it was."""
 
 
 class Stop:
@@ -25,7 +30,7 @@ class Stop:
 
 @contextmanager
 def stoppable(tell: Callable[[], None]) -> Iterator[Stop]:
-    """Note the first signal of SIGNALS in a Stop and `tell` of it; the second raises KeyboardInterrupt wherever the run is.
+    """Note the first signal of SIGNALS in a Stop and `tell` of it; the second raises StoppedAtOnce wherever the run is.
 
     Only the main thread of a process can do that; in another one signals are what they were.
     """
@@ -36,9 +41,10 @@ def stoppable(tell: Callable[[], None]) -> Iterator[Stop]:
 
     def note(number: int, frame: FrameType | None) -> None:
         if stop.asked:
-            raise KeyboardInterrupt
+            raise StoppedAtOnce
         stop.asked = True
-        tell()
+        with suppress(RuntimeError):  # the signal came in the middle of printing
+            tell()
 
     before = {each: signal.signal(each, note) for each in SIGNALS}
     try:

@@ -58,7 +58,7 @@ def serve(wire: Connection) -> None:
         wire.send(Refused("", str(error), ""))
         return
     with closing(opened.device) as device:
-        wire.send(Opened(facts, opened.note, device.recording))
+        wire.send(Opened(facts, opened.note, device.recording, device.deterministic))
         _sweep(wire, device, facts, wire.recv())
         wire.send(Finished(None if device.lost else device.facts()))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 from runner.device.contract import DeviceFacts, Mismatch, Trace
 from runner.device.simulated.contents import expected, in_words
 from runner.device.simulated.groups import making_ns
@@ -37,6 +39,7 @@ class SimulatedDevice:
                 "profile": profile.name,
                 "profile_description": profile.description,
                 "profile_source": profile.source,
+                "profile_sha256": sha256(profile.model_dump_json().encode()).hexdigest(),
                 "link_gb_per_s": profile.link_gb_per_s,
             },
             link_gb_per_s=profile.link_gb_per_s,
