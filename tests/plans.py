@@ -11,6 +11,7 @@ from runner.plan import (
     Access,
     Alloc,
     Barrier,
+    Batch,
     Buffer,
     Copy,
     Direction,
@@ -19,6 +20,8 @@ from runner.plan import (
     Expect,
     Fill,
     Free,
+    Graph,
+    GroupEnd,
     HostAccess,
     HostCopy,
     HostWait,
@@ -28,10 +31,14 @@ from runner.plan import (
     Mark,
     Operation,
     Plan,
+    PoolAlloc,
+    PoolFree,
     Prefetch,
     Record,
+    Register,
     Stream,
     StreamWait,
+    Unregister,
 )
 
 DATA = 1
@@ -273,3 +280,55 @@ def migrations(size: int, *, prefetch: bool) -> Plan:
         lane.append(HostAccess(0, 0, size, "increment"))
     lane.append(Mark(4))
     return plan_of([Buffer("managed", "managed", size)], [lane], data=[0], expects=[Expect(0, 0, size, DATA, 0, 4)])
+
+
+def graph(sizes: Sequence[int], streams: int = 2, *, launches: int = 1, registers: bool = False) -> Plan:
+    """Chunks of these sizes up, plus one, and back by one graph on so many streams: buffer 0 input, 1 output, 2 on the device.
+
+    Event 0 lets the branches begin, the others join them. With `registers` input and output are page-locked by the lane itself.
+    """
+    total = sum(sizes)
+    memory = "pageable" if registers else "pinned"
+    buffers = [Buffer("input", memory, total), Buffer("output", memory, total), Buffer("device", DEVICE, total)]
+    body: list[Operation] = [Graph(0)]
+    body += [Record(0, 0), *(StreamWait(stream, 0) for stream in range(1, streams))] if streams > 1 else []
+    at = 0
+    for index, size in enumerate(sizes):
+        stream = index % streams
+        body += [Copy(stream, "h2d", 2, at, 0, at, size), Launch(stream, 2, at, size, 1 + index % 2)]
+        body.append(Copy(stream, "d2h", 1, at, 2, at, size))
+        at += size
+    body += [each for stream in range(1, streams) for each in (Record(stream, stream), StreamWait(0, stream))]
+    body.append(GroupEnd())
+    around: list[list[Operation]] = [[], []]
+    if registers:
+        around = [[Register(0), Register(1)], [Unregister(0), Unregister(1)]]
+    lane = [Mark(0), *around[0], *body * launches, Drain(0), *around[1], Mark(1)]
+    offsets = [sum(sizes[:index]) for index in range(len(sizes))]
+    expects = [Expect(1, at, size, DATA, at, 1 + index % 2) for index, (at, size) in enumerate(zip(offsets, sizes, strict=True))]
+    return plan_of(buffers, [lane], data=[0], poison=[1, 2], streams=streams, events=streams, expects=expects)
+
+
+def batches(sizes: Sequence[int], memory: str = "pinned") -> Plan:
+    """Chunks of these sizes up in one batch and down in another, in reverse; buffer 0 input, 1 output, 2 on the device."""
+    total = sum(sizes)
+    buffers = [Buffer("input", memory, total), Buffer("output", memory, total), Buffer("device", DEVICE, total)]
+    offsets = [sum(sizes[:index]) for index in range(len(sizes))]
+    up = [Copy(0, "h2d", 2, at, 0, at, size) for at, size in zip(offsets, sizes, strict=True)]
+    down = [Copy(0, "d2h", 1, at, 2, at, size) for at, size in zip(offsets, sizes, strict=True)]
+    lane = [Mark(0), Batch(0), *up, GroupEnd(), Launch(0, 2, 0, total), Batch(0), *reversed(down), GroupEnd(), Drain(0), Mark(1)]
+    return plan_of(buffers, [lane], data=[0], poison=[1, 2], expects=[Expect(1, 0, total, DATA, 0, 1)])
+
+
+def pooled(chunks: int, chunk: int, streams: int) -> Plan:
+    """A direct pipeline whose device buffers, one a stream, come from the pool and go back for each chunk."""
+    plan = direct(chunks, chunk, streams)
+    lane: list[Operation] = []
+    for operation in plan.lanes[0]:
+        if isinstance(operation, Copy) and operation.direction == "h2d":
+            lane.append(PoolAlloc(operation.stream, operation.dst))
+        lane.append(operation)
+        if isinstance(operation, Copy) and operation.direction == "d2h":
+            lane.append(PoolFree(operation.stream, operation.src))
+    fills = tuple(fill for fill in plan.prepare if isinstance(fill, Fill) and fill.buffer < 2)
+    return replace(plan, setup=plan.setup[:2], prepare=fills, lanes=(tuple(lane),))

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import pytest
 
-from runner.device.contract import Device, Mismatch, Trace
+from runner.device.contract import Device, Mismatch, Session, Trace
 from runner.errors import CaseFailed, CaseUnsupported
 from runner.memory import DEVICE, KINDS
 from runner.plan import (
@@ -23,6 +23,8 @@ from runner.plan import (
     Expect,
     Free,
     Gate,
+    Graph,
+    GroupEnd,
     HostAccess,
     HostCopy,
     HostWait,
@@ -31,6 +33,8 @@ from runner.plan import (
     Launch,
     Mark,
     Plan,
+    PoolAlloc,
+    PoolFree,
     Record,
     Register,
     Release,
@@ -339,6 +343,119 @@ def test_huge_pages_carry_data_as_others_do(device: Device, memory: str) -> None
             raise
         pytest.skip(str(refusal))
     assert trace.buffer_facts[0] in KINDS[memory].driver_says
+
+
+UNEQUAL = [64 * 1024, 4, 300_000, 128 * 1024, 4096]
+
+
+@pytest.mark.parametrize("streams", [1, 2, 3])
+@pytest.mark.parametrize("registers", [False, True])
+def test_a_graph_does_what_its_operations_do_in_every_play(device: Device, streams: int, registers: bool) -> None:
+    plan = plans.graph(UNEQUAL, streams, registers=registers)
+    check_plan(plan)
+    session = device.open(plan)
+    try:
+        for sample in range(3):
+            trace = session.play(sample)
+            assert session.verify() == ()
+            assert trace.instantiate_ns is not None
+            assert trace.instantiate_ns > 0
+    finally:
+        session.close()
+
+
+def test_a_graph_may_be_launched_again_and_again(device: Device) -> None:
+    size = 64 * 1024
+    buffers = [Buffer("it", DEVICE, size), Buffer("out", "pinned", size)]
+    launched = [Graph(0), Launch(0, 0, 0, size), Launch(0, 0, 0, size // 2, 2), GroupEnd()]
+    lane = [*launched * 5, Copy(0, "d2h", 1, 0, 0, 0, size), Drain(0)]
+    expects = [Expect(1, 0, size // 2, DATA, 0, 15), Expect(1, size // 2, size // 2, DATA, size // 2, 5)]
+    in_and_out(device, plan_of(buffers, [lane], data=[0], poison=[1], expects=expects))
+
+
+def test_a_graph_comes_after_what_was_in_its_stream_and_before_what_follows(device: Device) -> None:
+    size = 256 * 1024
+    buffers = [Buffer("in", "pinned", size), Buffer("out", "pinned", size), Buffer("device", DEVICE, size)]
+    lane = [Gate(0, 0), Copy(0, "h2d", 2, 0, 0, 0, size), Graph(0), Record(0, 0), StreamWait(1, 0), Launch(1, 2, 0, size)]
+    lane += [Record(1, 1), StreamWait(0, 1), GroupEnd(), Copy(0, "d2h", 1, 0, 2, 0, size), Release(0), Drain(0)]
+    expects = [Expect(1, 0, size, DATA, 0, 1)]
+    trace = in_and_out(device, plan_of(buffers, [lane], data=[0], poison=[1, 2], streams=2, events=2, gates=1, expects=expects))
+    assert not trace.gate_timeout
+
+
+def test_a_plan_without_graphs_names_no_time_for_making_them(device: Device) -> None:
+    assert in_and_out(device, plans.one_copy(4096)).instantiate_ns is None
+
+
+@pytest.mark.parametrize("memory", [name for name, kind in KINDS.items() if kind.asynchronous and not kind.migrates])
+def test_a_batch_copies_each_of_its_chunks(device: Device, memory: str) -> None:
+    supported(device, plans.batches(UNEQUAL, memory))
+
+
+def test_a_chunk_that_a_batch_leaves_out_is_noticed(device: Device) -> None:
+    plan = plans.batches(UNEQUAL)
+    session = opened(device, without(plan, 4))
+    session.play(0)
+    assert [(wrong.buffer, wrong.offset) for wrong in session.verify()] == [("output", sum(UNEQUAL[:2]))]
+    session.close()
+
+
+@pytest.mark.parametrize("streams", [1, 3])
+def test_memory_of_the_pool_carries_data_as_other_memory_does(device: Device, streams: int) -> None:
+    plan = plans.pooled(7, 64 * 1024, streams)
+    check_plan(plan)
+    session = opened(device, plan)
+    for sample in range(3):
+        session.play(sample)
+        assert session.verify() == ()
+    session.close()
+
+
+def test_the_pool_refuses_what_the_device_does_not_have(device: Device) -> None:
+    buffers = [Buffer("too large", DEVICE, 2**46)]
+    plan = plan_of(buffers, [[PoolAlloc(0, 0), PoolFree(0, 0)]], in_lanes=[0])
+    session = opened(device, plan)
+    with pytest.raises(CaseFailed, match=r"64TiB of device( pool)? memory for buffer too large was refused"):
+        session.play(0)
+    session.close()
+    in_and_out(device, plans.one_copy(4096))
+
+
+@pytest.mark.parametrize("plan", [plans.graph(UNEQUAL), plans.batches(UNEQUAL), plans.pooled(4, 4096, 2)])
+def test_recorded_plays_tell_of_work_that_was_handed_over_together(device: Device, plan: Plan) -> None:
+    session = opened(device, plan)
+    trace = session.play(0, record=True)
+    assert session.verify() == ()
+    session.close()
+    if trace.not_recorded:
+        assert not device.deterministic
+        return
+    copied = {"h2d": 0, "d2h": 0}
+    for activity in trace.activities:
+        if activity.engine in copied:
+            copied[activity.engine] += activity.size_bytes
+            assert activity.host_begin_ns is not None
+    assert copied == {
+        way: sum(each.size for each in plan.lanes[0] if isinstance(each, Copy) and each.direction == way) for way in copied
+    }
+
+
+def opened(device: Device, plan: Plan) -> Session:
+    """Open a Plan; a device that really lacks what it asks for is passed over."""
+    check_plan(plan)
+    try:
+        return device.open(plan)
+    except CaseUnsupported as refusal:
+        if device.deterministic:
+            raise
+        pytest.skip(str(refusal))
+
+
+def supported(device: Device, plan: Plan) -> None:
+    session = opened(device, plan)
+    session.play(0)
+    assert session.verify() == ()
+    session.close()
 
 
 CHUNK = 8192
