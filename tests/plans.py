@@ -282,7 +282,7 @@ def migrations(size: int, *, prefetch: bool) -> Plan:
     return plan_of([Buffer("managed", "managed", size)], [lane], data=[0], expects=[Expect(0, 0, size, DATA, 0, 4)])
 
 
-def graph(sizes: Sequence[int], streams: int = 2, *, launches: int = 1, registers: bool = False) -> Plan:
+def graph(sizes: Sequence[int], streams: int = 2, *, registers: bool = False) -> Plan:
     """Chunks of these sizes up, plus one, and back by one graph on so many streams: buffer 0 input, 1 output, 2 on the device.
 
     Event 0 lets the branches begin, the others join them. With `registers` input and output are page-locked by the lane itself.
@@ -303,7 +303,7 @@ def graph(sizes: Sequence[int], streams: int = 2, *, launches: int = 1, register
     around: list[list[Operation]] = [[], []]
     if registers:
         around = [[Register(0), Register(1)], [Unregister(0), Unregister(1)]]
-    lane = [Mark(0), *around[0], *body * launches, Drain(0), *around[1], Mark(1)]
+    lane = [Mark(0), *around[0], *body, Drain(0), *around[1], Mark(1)]
     offsets = [sum(sizes[:index]) for index in range(len(sizes))]
     expects = [Expect(1, at, size, DATA, at, 1 + index % 2) for index, (at, size) in enumerate(zip(offsets, sizes, strict=True))]
     return plan_of(buffers, [lane], data=[0], poison=[1, 2], streams=streams, events=streams, expects=expects)
