@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from runner.expand import expand
+from runner.flow import run_experiment
 from runner.scenarios.base import Known
 from runner.spec.load import list_experiments, load_experiment
+from tests.scenarios.runs import Silent
 
 FOLDER = Path(__file__).parents[1] / "experiments"
 FILES = sorted(FOLDER.rglob("*.yaml"))
@@ -63,3 +65,31 @@ def test_overlap_has_the_loop_and_the_ring_of_the_example() -> None:
     chosen = [case for case in cases if expectation.of.selects(case.scenario, case.model)]
     assert [tuple(case.axes.values()) for case in chosen] == [(32 * MIB, 3)]
     assert loaded.experiment.baseline == expectation.against.scenario == "serialized"
+
+
+def test_fastest_has_every_strategy_and_answers_for_both_jobs(tmp_path: Path) -> None:
+    loaded = load_experiment(FOLDER / "fastest.yaml")
+    cases = [case.model.columns() for case in expand(loaded)]
+    assert {cells["total_bytes"] for cells in cases} == {256 * MIB}
+    columns = ("schedule", "staging", "allocate", "submit", "pages")
+    assert {tuple(cells[column] for column in columns) for cells in cases} == {
+        ("serialized", "direct", "per_chunk", "calls", "normal"),
+        ("serialized", "direct", "once", "calls", "normal"),
+        ("overlapped", "register", "once", "calls", "normal"),
+        ("overlapped", "register", "once", "calls", "huge"),
+        ("overlapped", "copy", "once", "calls", "normal"),
+        ("overlapped", "direct", "once", "calls", "normal"),
+        ("overlapped", "direct", "once", "graph", "normal"),
+    }
+    asked = [name for answer in loaded.experiment.fastest for name in answer.among]
+    assert asked == [spec.name for spec in loaded.scenarios], "every scenario is in one of the jobs"
+    outcome = run_experiment(loaded, device="simulated:test", out=tmp_path, max_cases=1000, watcher=Silent())
+    assert {result.status for result in outcome.results} == {"ok"}
+    assert outcome.answers == (
+        "For data that begin and end in ordinary memory the fastest on simulated:test is ring_lanes (chunk 4MiB, "
+        "staging_lanes 2, staging_threads 8, streams 6): 34.88 ms, 1.3 times the 26.84 ms of its slowest part "
+        "alone; the next simpler, ring_threads (chunk 4MiB, staging_threads 4), takes 41.4 ms, 1.19 times as long.",
+        "For data that are page-locked already the fastest on simulated:test is direct (chunk 1MiB, streams 3): 33.97 ms, "
+        "1.27 times the 26.84 ms of its slowest part alone; the next simpler, pinned_loop (chunk 32MiB), takes 80.56 ms, "
+        "2.37 times as long.",
+    )
