@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from runner import cli_reports
+from runner import cli_reports, cli_runs, cli_timeline
 
 
 def register(app: typer.Typer) -> None:
@@ -13,3 +13,5 @@ def register(app: typer.Typer) -> None:
     app.command()(cli_reports.report)
     app.command()(cli_reports.pivot)
     app.command()(cli_reports.export)
+    app.command()(cli_runs.compare)
+    app.command()(cli_timeline.timeline)

@@ -128,12 +128,17 @@ def timeline_of(plan: Plan, trace: Trace) -> Timeline:
 
 def rows_of(plan: Plan, timeline: Timeline) -> list[Row]:
     """Return the lines of a timeline: engines, then streams, then host lanes, each of them that did anything."""
-    device = [span for span in timeline.spans if span.engine != "host"]
+    return rows_by([stream.name for stream in plan.streams], timeline.spans)
+
+
+def rows_by(streams: Sequence[str], spans: Sequence[Span]) -> list[Row]:
+    """Return the lines of these spans in their order; `streams` are the names of the Plan's streams."""
+    device = [span for span in spans if span.engine != "host"]
     rows = [Row("engine", engine, tuple(found)) for engine, found in _by_engine(device).items()]
-    for number, stream in enumerate(plan.streams):
-        rows.append(Row("stream", stream.name, tuple(span for span in device if span.stream == number)))
-    for lane in range(len(plan.lanes)):
-        own = tuple(span for span in timeline.spans if span.engine == "host" and span.lane == lane)
+    for number, name in enumerate(streams):
+        rows.append(Row("stream", name, tuple(span for span in device if span.stream == number)))
+    for lane in range(max((span.lane for span in spans), default=-1) + 1):
+        own = tuple(span for span in spans if span.engine == "host" and span.lane == lane)
         rows.append(Row("host", f"lane {lane}", own))
     return [row for row in rows if row.spans]
 

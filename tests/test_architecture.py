@@ -43,7 +43,14 @@ ABOVE = (
     "runner.cli_shell",
     "runner.flow",
 )
-COMMAND_LINE = ("runner.cli", "runner.cli_reports", "runner.cli_results", "runner.cli_runs", "runner.cli_shell")
+COMMAND_LINE = (
+    "runner.cli",
+    "runner.cli_reports",
+    "runner.cli_results",
+    "runner.cli_runs",
+    "runner.cli_timeline",
+    "runner.cli_shell",
+)
 
 
 def within(module: str, packages: tuple[str, ...]) -> bool:

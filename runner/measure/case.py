@@ -32,7 +32,8 @@ from runner.plan_check import check_plan
 from runner.scenarios.base import Clock
 from runner.spec.experiment import Measure
 from runner.stats import median
-from runner.timeline import Source
+from runner.timeline import Source, timeline_of
+from runner.timeline_store import encoded
 
 
 def measure_case(
@@ -225,6 +226,8 @@ class CaseRun:
             stopped_by=stopped_by,
             timeline_source=self._source,
             not_recorded=self._not_recorded,
+            # A device that plays the same every time can play it again for whoever wants to see it.
+            timeline="" if self.device.deterministic else encoded(self._plan, timeline_of(self._plan, self._trace)),
         )
         self._end(result)
 

@@ -64,7 +64,8 @@ class CaseResult:
     may be made of them. `stopped_by` tells why there are no more samples, None where there are none, and `block` which reading of
     the sentinel was the last before them, from 0; None where there is no sentinel.
     `timeline_source` tells what the overlap was read from, `not_recorded` why plays that were to be recorded were not. `seconds`
-    are what the case cost the run, by what they went to (`runner.measure.spent`), those of its companions included.
+    are what the case cost the run, by what they went to (`runner.measure.spent`), those of its companions included. `timeline`
+    is the last recorded play as `runner.timeline_store` keeps it, empty where there is none, or once the run has kept it.
     """
 
     case: Case
@@ -83,6 +84,7 @@ class CaseResult:
     timeline_source: Source = "none"
     not_recorded: str = ""
     seconds: Mapping[str, float] = field(default_factory=dict, compare=False)
+    timeline: str = field(default="", compare=False)
 
 
 def refused(case: Case, error: CaseError) -> CaseResult:
