@@ -1,7 +1,8 @@
 """Times the runner itself on the simulated device against its goals; `make bench` calls it.
 
-Each figure is the best of a few fresh processes, so that imports count and the machine's other work does not. Prints a table and
-writes JSON (`--json FILE`). A missed goal is told and is no failure: a machine may be slow.
+Each figure is the best of a few fresh processes, so that imports count and the machine's other work does not. Of the best of the
+thousand rings it also tells what start-up, expansion, the cases beside their plays, and the tables take, each as a share of the
+time of the plays. Prints a table and writes JSON (`--json FILE`). A missed goal is told and is no failure: a machine may be slow.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
+
+from runner.measure.spent import MEASURING
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 REPEATS: Final = 3
@@ -52,16 +55,20 @@ scenarios:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One figure beside its goal, both in `unit`."""
+    """One figure beside its goal, both in `unit`; None where there is no goal."""
 
     name: str
     value: float
-    goal: float
+    goal: float | None
     unit: str
 
     @property
-    def met(self) -> bool:
-        return self.value <= self.goal
+    def met(self) -> bool | None:
+        return None if self.goal is None else self.value <= self.goal
+
+    def line(self, width: int) -> str:
+        told = f"{self.name.ljust(width)}  {self.value:8.2f} {self.unit:3}"
+        return told if self.goal is None else f"{told}  goal {self.goal:6.1f} {self.unit:3} {'met' if self.met else 'MISSED'}"
 
 
 def main() -> None:
@@ -72,8 +79,7 @@ def main() -> None:
         figures = [*start_to_first_row(Path(folder)), *plan_of_a_large_grid(Path(folder)), *a_thousand_rings(Path(folder))]
     width = max(len(figure.name) for figure in figures)
     for figure in figures:
-        word = "met" if figure.met else "MISSED"
-        print(f"{figure.name.ljust(width)}  {figure.value:8.2f} {figure.unit:3}  goal {figure.goal:6.1f} {figure.unit:3} {word}")
+        print(figure.line(width))
     content = json.dumps([asdict(figure) | {"met": figure.met} for figure in figures], indent=2) + "\n"
     if arguments.json:
         arguments.json.write_text(content, encoding="utf-8")
@@ -127,7 +133,23 @@ def a_thousand_rings(folder: Path) -> list[Figure]:
             rows = list(csv.DictReader(file))
         assert len(rows) == 1000, f"{len(rows)} rows"
         assert {row["status"] for row in rows} == {"ok"}
-    return [Figure("1,000 simulated rings, YAML to CSV", seconds, 5.0, "s")]
+    return [Figure("1,000 simulated rings, YAML to CSV", seconds, 5.0, "s"), *own_cost(folder / "rings" / "rings")]
+
+
+def own_cost(folder: Path) -> list[Figure]:
+    """What the fastest run in a folder of runs spent beside its timed plays: `seconds` of its manifest."""
+    manifests = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("2*/manifest.json")]
+    manifest = min(manifests, key=lambda manifest: float(manifest["seconds"]["total"]))
+    seconds: dict[str, float] = manifest["seconds"]
+    plays = sum(seconds[what] for what in MEASURING)
+    once = {what: seconds[what] for what in ("start_up", "expansion", "tables")}
+    parts = once | {"cases beside their plays": seconds["total"] - plays - sum(once.values())}
+    each = parts["cases beside their plays"] * 1e3 / manifest["cases"]["total"]
+    shares = [
+        Figure(f"  {what.replace('_', '-')}, of the time of the plays", 100 * took / plays, None, "%")
+        for what, took in parts.items()
+    ]
+    return [Figure("  a case beside its plays", each, None, "ms"), *shares]
 
 
 def runner(*arguments: object) -> list[str]:
