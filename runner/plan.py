@@ -376,6 +376,11 @@ class Plan:
         shared = (HostCopy, HostAccess)
         return sum(max((each.threads for each in lane if isinstance(each, shared)), default=1) for lane in self.lanes)
 
+    def copying_threads(self) -> tuple[int, ...]:
+        """Return how many threads copy between host buffers at once at most, of each lane that does so at all."""
+        most = (max((each.threads for each in lane if isinstance(each, HostCopy)), default=0) for lane in self.lanes)
+        return tuple(threads for threads in most if threads)
+
     def demand(self) -> Demand:
         """Return the most memory that is held at once, by sort, counting what lanes allocate at its peak."""
         held = {"pageable": 0, "pinned": 0, "device": 0}

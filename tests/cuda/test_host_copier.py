@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from runner.device.cuda import host_copier
-from runner.device.cuda.host_copier import CopierLibrary, HostCopier, copying_threads, load_copier, make_copier
+from runner.device.cuda.host_copier import CopierLibrary, HostCopier, load_copier, make_copier
 from runner.device.cuda.toolchain import host_compiler
 from runner.pattern import Bytes
 from runner.plan import Barrier, Buffer, HostAccess, HostCopy, Plan
@@ -203,9 +203,9 @@ def staging(*threads: int) -> Plan:
 
 
 def test_threads_are_counted_in_each_lane_that_copies(library: CopierLibrary) -> None:
-    assert copying_threads(staging(0, 1, 4)) == [1, 4]
+    assert staging(0, 1, 4).copying_threads() == (1, 4)
     assert staging(0, 1, 4).host_threads() == 6, "a lane is a thread itself"
-    assert copying_threads(Plan(BUFFERS, (), (), ((HostAccess(0, 0, 4, "read", 8),),))) == []
+    assert Plan(BUFFERS, (), (), ((HostAccess(0, 0, 4, "read", 8),),)).copying_threads() == ()
 
 
 def test_one_thread_alone_copies_as_a_program_would(library: CopierLibrary) -> None:

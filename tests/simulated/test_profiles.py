@@ -30,6 +30,7 @@ from runner.plan import (
     Register,
     Unregister,
 )
+from runner.scenarios.pipeline import Pipeline
 from tests import plans
 from tests.plans import DATA, WRITTEN, plan_of
 from tests.simulated.profiles import MS, play, span_ns
@@ -149,12 +150,26 @@ def test_pageable_uploads_behind_work_on_the_h200(h200: Profile, size_mib: float
     assert span_ns(play(profile, plan_of(buffers, [lane], data=[0, 2], poison=[1]))) / MS == pytest.approx(call_ms, rel=0.03)
 
 
-@pytest.mark.parametrize(("threads", "gb_per_s"), [(1, 5.5), (4, 19), (8, 33), (16, 49)])
+@pytest.mark.parametrize(("threads", "gb_per_s"), [(1, 5.5), (4, 35), (8, 56), (16, 74)])
 def test_host_copies_of_the_h200(h200: Profile, threads: int, gb_per_s: float) -> None:
     size = 256 * MIB
     lane = [Mark(0), HostCopy(1, 0, 0, 0, size, threads), Mark(1)]
     plan = plan_of([Buffer("from", "pageable", size), Buffer("to", "pageable", size)], [lane], data=[0], poison=[1])
     assert size / span_ns(play(h200, plan)) == pytest.approx(gb_per_s, rel=0.001)
+
+
+@pytest.mark.parametrize(
+    ("lanes", "threads", "chunk_mib", "wall_ms"),
+    [(1, 1, 32, (94, 103)), (1, 16, 16, (6.8, 7.1)), (4, 4, 8, (6.2, 7.7)), (2, 8, 16, (6.2, 7.5))],
+)
+def test_staged_rings_of_the_h200(h200: Profile, lanes: int, threads: int, chunk_mib: int, wall_ms: tuple[float, float]) -> None:
+    """From pageable to pageable, 256 MiB, three slots a lane, as measured on 2026-11-29."""
+    sizes = {"total": 256 * MIB, "chunk": chunk_mib * MIB, "streams": 3 * lanes}
+    fields = {"kind": "pipeline", "schedule": "overlapped", "staging": "copy"} | sizes
+    model = Pipeline.model_validate(fields | {"staging_lanes": lanes, "staging_threads": threads})
+    trace = play(h200, model.plan())
+    assert wall_ms[0] <= model.figures(model.plan(), trace)["wall_ms"] <= wall_ms[1]
+    assert trace.host_copier == ("c_streaming" if lanes * threads > 1 else "numpy")
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from runner.device.cuda.toolchain import host_compiler, private_cache
 from runner.errors import CaseFailed
 from runner.pattern import Bytes
 from runner.placement import allowed_cpus
-from runner.plan import HostCopy, Plan
+from runner.plan import Plan
 
 SPIN_US: Final = 20
 """How long a helper without work spins before it sleeps: as good as 200 or 2,000 where that was measured, and cheaper."""
@@ -76,16 +76,10 @@ def make_copier(library: CopierLibrary | None, plan: Plan) -> HostCopier | None:
 
     One thread alone copies as a program would that knows nothing of this: by NumPy, which is memcpy.
     """
-    threads = copying_threads(plan)
+    threads = plan.copying_threads()
     if library is None or sum(threads) < 2:
         return None
     return HostCopier(library, len(threads), sum(threads) - len(threads))
-
-
-def copying_threads(plan: Plan) -> list[int]:
-    """Return how many threads copy at most at once in each lane that copies."""
-    most = (max((operation.threads for operation in lane if isinstance(operation, HostCopy)), default=0) for lane in plan.lanes)
-    return [threads for threads in most if threads]
 
 
 def load_copier(environment: Mapping[str, str]) -> CopierLibrary | None:

@@ -17,7 +17,7 @@ from runner.device.cuda.driver import CudaContext, abandon
 from runner.device.cuda.events import Events
 from runner.device.cuda.gates import Gates
 from runner.device.cuda.graphs import Graphs
-from runner.device.cuda.host_copier import CopierLibrary, copying_threads, make_copier
+from runner.device.cuda.host_copier import CopierLibrary, make_copier
 from runner.device.cuda.host_work import make_helpers
 from runner.device.cuda.kernels import Kernels
 from runner.device.cuda.lanes import Failure, play_lanes
@@ -151,7 +151,7 @@ class CudaSession:
     def _open(self, kernels: Kernels, copying: CopierLibrary | None) -> None:
         plan, context, marks = self._plan, self._context, len(self._plan.marks)
         copier = make_copier(copying, plan)
-        self._host_copier = (copying.name if copying and copier else "numpy") if copying_threads(plan) else ""
+        self._host_copier = (copying.name if copying and copier else "numpy") if plan.copying_threads() else ""
         of = self._of = Resources(
             context=context,
             kernels=kernels,

@@ -13,7 +13,7 @@ from runner.device.simulated.play import Play, bind
 from runner.device.simulated.profile import Profile
 from runner.device.simulated.recording import Calls, activities_of, noting
 from runner.errors import CaseFailed, DmalabError
-from runner.plan import HostCopy, Plan
+from runner.plan import Plan
 
 
 class SimulatedDevice:
@@ -70,8 +70,9 @@ class SimulatedSession:
         self.bound = bind(plan)
         self.making_ns = making_ns(device.profile, plan)
         self.sample = 0
-        copies = any(isinstance(operation, HostCopy) for lane in plan.lanes for operation in lane)
-        self._host_copier = device.profile.host.host_copier if copies else ""
+        threads = plan.copying_threads()
+        # As on a real device, one thread alone copies by memcpy.
+        self._host_copier = "" if not threads else device.profile.host.host_copier if sum(threads) > 1 else "numpy"
         self.failed = False
 
     def play(self, sample: int, *, record: bool = False) -> Trace:

@@ -89,6 +89,7 @@ class Play:
         self.early_return_bytes = profile.staging.early_return_bytes.value
         self.held = profile.staging.held
         host = profile.host
+        self.copying, self.accessing = host.copy_gb_per_s, host.plain_gb_per_s
         self.access_ppm = {"read": host.read_ppm.value, "write": host.write_ppm.value, "increment": host.increment_ppm.value}
 
     def run(self) -> None:
@@ -197,6 +198,9 @@ class Play:
                 else [(0, (operation.salt, self.sample, 0, 0))]
             )
         work = size * self.access_ppm[operation.access] * (_BILLION // PER_MILLION)
+        if self.accessing is not None:
+            threads = operation.threads
+            work = work * self.copying.bytes_per_second(threads) // self.accessing.bytes_per_second(threads)
         return self._host_work(
             lane, work, operation.threads, delay_ns, (contents, offset, size, pieces, offset) if pieces else None
         )

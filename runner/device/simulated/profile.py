@@ -208,6 +208,10 @@ class Host(BaseModel):
     pins_counted: Flag = Field(description="Whether the system counts what a driver has pinned as locked memory of its process.")
     lock_limit_kept: Flag = Field(description="Whether a driver pins no more than a process may lock.")
     copy_gb_per_s: RateTable = Field(description="Total rate of all host copies under way, by their number of threads.")
+    plain_gb_per_s: RateTable | None = Field(
+        None,
+        description="That rate with plain stores, by which in-place work of several threads goes; the same where omitted.",
+    )
     host_copier: Literal["numpy", "c", "c_streaming"] = Field(
         "numpy", description="What copies at these rates, as the column of that name has it."
     )
