@@ -13,6 +13,8 @@ from runner.errors import SpecError
 from runner.expand import expand
 from runner.flow import run_experiment
 from runner.measure.result import CaseResult, Sample
+from runner.report.answer import answer
+from runner.report.reading import read_run
 from runner.rows import RunInfo
 from runner.spec.load import load_experiment
 from tests.scenarios.runs import Silent
@@ -96,6 +98,7 @@ def test_the_sentence_of_a_run_stands_in_its_outcome_and_its_manifest(tmp_path: 
     (sentence,) = outcome.answers
     assert sentence.startswith("For a round trip the fastest on simulated:test is direct: ")
     assert json.loads((outcome.folder / "manifest.json").read_text())["answers"] == [sentence]
+    assert answer(read_run(outcome.folder)) == [sentence], "the page and the terminal show it, too"
 
 
 @pytest.mark.parametrize(

@@ -37,8 +37,8 @@ class Doubt:
 def answer(run: RunTables) -> list[str]:
     """Return the answer in one sentence, of a run in several directions in one each; what the run gives decides its form.
 
-    Of several experiments together it is the count of their verdicts. With a baseline it is the best speedup, else the best rate
-    of each direction, else the range of what was timed.
+    Of several experiments together it is the count of their verdicts. Where the file asked what is fastest the run has answered;
+    with a baseline it is the best speedup, else the best rate of each direction, else the range of what was timed.
     """
     rows = measured_rows(run.rows)
     axes = varying_axes(run.rows)
@@ -48,6 +48,8 @@ def answer(run: RunTables) -> list[str]:
         words = Counter(str(row.get("verdict")) for row in run.verdicts)
         counts = ", ".join(f"{count} {word}" for word, count in words.most_common())
         return [f"Of {len(run.verdicts)} claims: {counts}." if counts else "Nothing was claimed."]
+    if asked := run.manifest.get("answers"):
+        return [str(sentence) for sentence in asked]
     if baseline := baseline_of(rows):
         return [_speedup_sentence(rows, axes, baseline)]
     rated = [row for row in rows if rate_figure(row)]
