@@ -39,16 +39,29 @@ class Work(Node):
     """A copy or a launch: `engine_ns` is its time on its engine `by` when nothing slows it.
 
     It reads its source when it begins (`pieces`, unless they were staged before, or are what it makes itself) and writes its
-    destination when it ends. Work of size 0 moves nothing.
+    destination when it ends. Work of size 0 moves nothing. On the compute engine it ends at `floor_ns` at the earliest.
     """
 
-    __slots__ = ("begin_ns", "by", "dst", "dst_offset", "engine_ns", "origin", "passes", "pieces", "size", "src", "src_offset")
+    __slots__ = (
+        "begin_ns",
+        "by",
+        "dst",
+        "dst_offset",
+        "engine_ns",
+        "floor_ns",
+        "origin",
+        "passes",
+        "pieces",
+        "size",
+        "src",
+        "src_offset",
+    )
 
     def __init__(self, node: tuple[Queue, int, int], by: Engine, engine_ns: int, origin: tuple[int, int], moved: Moved) -> None:
         super().__init__(*node, by)
         self.by, self.engine_ns, self.origin = by, engine_ns, origin
         self.dst, self.dst_offset, self.src, self.src_offset, self.size, self.passes = moved
-        self.begin_ns = 0
+        self.begin_ns = self.floor_ns = 0
         self.pieces: Pieces | None = None
 
 
@@ -75,12 +88,15 @@ class Queue:
 
 
 class Engine:
-    """A copy engine or the compute engine; `fluid` is the link that it shares with the opposite direction, if any."""
+    """A copy engine or the compute engine; `fluid` is the link that it shares with the opposite direction, if any.
 
-    __slots__ = ("current", "fluid", "free_ns", "last_stream", "name", "queue")
+    `same_ns` is the gap between two operations of one stream.
+    """
 
-    def __init__(self, name: str, fluid: Fluid | None = None) -> None:
-        self.name, self.fluid = name, fluid
+    __slots__ = ("current", "fluid", "free_ns", "last_stream", "name", "queue", "same_ns")
+
+    def __init__(self, name: str, fluid: Fluid | None = None, same_ns: int = 0) -> None:
+        self.name, self.fluid, self.same_ns = name, fluid, same_ns
         self.queue: deque[Work] = deque()
         self.current: Work | None = None
         self.last_stream: Queue | None = None
@@ -99,7 +115,8 @@ class Engines:
         else:
             link = Fluid(agenda, lambda copies: PER_MILLION if copies == 1 else copies * duplex)
             self.up, self.down = Engine("h2d", link), Engine("d2h", link)
-        self.compute = Engine("compute")
+        gap = profile.engines.kernel_gap_ns
+        self.compute = Engine("compute", same_ns=0 if gap is None else gap.value)
         self.activities: list[tuple[int, int, str, int, int]] = []
 
     def enqueue(self, node: Node) -> None:
@@ -169,8 +186,8 @@ class Engines:
             return
         node = engine.current = engine.queue.popleft()
         start = node.ready_ns
-        if engine.last_stream is not None and engine.last_stream is not node.stream:
-            start = max(start, engine.free_ns + self.gap_ns)
+        if engine.last_stream is not None:
+            start = max(start, engine.free_ns + (engine.same_ns if engine.last_stream is node.stream else self.gap_ns))
         if start <= self.agenda.now:
             self._begin(node)
         else:
@@ -182,7 +199,7 @@ class Engines:
         if node.pieces is None and node.size:
             node.pieces = self.contents[node.src].read(node.src_offset, node.size)
         if engine.fluid is None:
-            self.agenda.at(self.agenda.now + node.engine_ns, self._end, node)
+            self.agenda.at(max(self.agenda.now + node.engine_ns, node.floor_ns), self._end, node)
         else:
             engine.fluid.begin(Job(node.engine_ns * PER_MILLION, 1, self._end, node))
 

@@ -24,15 +24,23 @@ class IllegalAddress(CaseFailed):
 
 
 def launch(play: Play, lane: Lane, operation: Launch) -> int:
-    """One call a pass: the first kernel may begin after the first call, and none before its own. A graph has all at once."""
+    """One call a pass: the first kernel may begin after the first call, the last ends after its own. A graph has all at once."""
     buffer, offset, size, passes = operation.buffer, operation.offset, operation.size, operation.passes
     _require_reach(play, lane, buffer)
     later_ns = 0 if lane.handed_over else play.launch_ns * (passes - 1)
-    returned = play.call(lane, play.launch_ns + later_ns)
+    returned = play.call(lane, play.launch_call_ns(lane) + later_ns)
     kernel_ns = play.memory.kernel_ns(buffer, "increment", size)
-    engine_ns = play.memory.fault_in_ns(buffer, offset, size) + kernel_ns + max(later_ns, kernel_ns * (passes - 1))
+    engine_ns = play.memory.fault_in_ns(buffer, offset, size) + kernel_ns + (kernel_ns + play.kernel_gap_ns) * (passes - 1)
     moved = (buffer, offset, buffer, offset, size, passes)
-    _enqueue(play, lane, operation.stream, returned - later_ns, engine_ns, play.engines.compute, moved)
+    node = Work(
+        (play.streams[operation.stream], returned - later_ns, play.handoff_ns),
+        play.engines.compute,
+        engine_ns,
+        _origin(lane),
+        moved,
+    )
+    node.floor_ns = returned + kernel_ns if later_ns else 0
+    play.engines.enqueue(node)
     return returned
 
 
@@ -47,7 +55,7 @@ def kernel_copy(play: Play, lane: Lane, operation: KernelCopy) -> int:
     )
     _require_reach(play, lane, src)
     _require_reach(play, lane, dst)
-    entry = play.call(lane, play.launch_ns)
+    entry = play.call(lane, play.launch_call_ns(lane))
     memory = play.memory
     upload = memory.buffers[dst].on_device
     engine_ns = memory.fault_in_ns(src, src_offset, size) + memory.fault_in_ns(dst, dst_offset, size)
@@ -60,7 +68,7 @@ def kernel_access(play: Play, lane: Lane, operation: KernelAccess) -> int:
     """One launch whose kernel uses a range where it lies."""
     buffer, offset, size, access = operation.buffer, operation.offset, operation.size, operation.access
     _require_reach(play, lane, buffer)
-    entry = play.call(lane, play.launch_ns)
+    entry = play.call(lane, play.launch_call_ns(lane))
     engine_ns = play.memory.fault_in_ns(buffer, offset, size) + play.memory.kernel_ns(buffer, access, size)
     moved = NOTHING_MOVED if access == "read" else (buffer, offset, buffer, offset, size, int(access == "increment"))
     written: Pieces | None = [(0, (operation.salt, play.sample, 0, 0))] if access == "write" else None
@@ -95,9 +103,14 @@ def _require_reach(play: Play, lane: Lane, buffer: int) -> None:
 def _enqueue(
     play: Play, lane: Lane, stream: int, entry: int, engine_ns: int, by: Engine, moved: Moved, pieces: Pieces | None = None
 ) -> None:
-    node = Work((play.streams[stream], entry, play.handoff_ns), by, engine_ns, (lane.number, lane.at - 1), moved)
+    node = Work((play.streams[stream], entry, play.handoff_ns), by, engine_ns, _origin(lane), moved)
     node.pieces = pieces
     play.engines.enqueue(node)
+
+
+def _origin(lane: Lane) -> tuple[int, int]:
+    """Return lane and index of the operation that a lane is at."""
+    return lane.number, lane.at - 1
 
 
 HANDLERS: Final[dict[type[Any], Callable[..., int]]] = {

@@ -126,6 +126,18 @@ class Memory:
             return 0
         return -(-self._pages_ns(buffer, self.contents[buffer].untouched(offset, size)) // threads)
 
+    def staged_touch_ns(self, buffer: int, offset: int, size: int) -> int:
+        """Return the ns of page faults that a driver's copy into a range costs, which may be more than the processor's own."""
+        page = self.profile.staging.fresh_page_ns
+        if page is None or self.buffers[buffer].pages != "normal" or not self.faults[buffer]:
+            return self.touch_ns(buffer, offset, size, 1)
+        return -(-self.contents[buffer].untouched(offset, size) // self.profile.host.page_bytes.value) * page.value
+
+    def start_ns(self, threads: int) -> int:
+        """Return the ns that several threads take to begin and end a piece of work together."""
+        table = self.profile.host.start_ns
+        return 0 if table is None or threads == 1 else table.ns(threads)
+
     def read_delay_ns(self, buffer: int, offset: int, size: int, threads: int) -> int:
         """Return the ns by which the processor reads a range later than from ordinary memory."""
         slow = self.kinds[buffer].cpu_read

@@ -24,6 +24,7 @@ from runner.plan import (
     HostAccess,
     HostCopy,
     HostWait,
+    Launch,
     Mark,
     Operation,
     Plan,
@@ -43,10 +44,11 @@ _BILLION: Final = 10**9
 class Lane:
     """A host thread: `at` is its next operation, `idle_ns` how long it slept; all else burns a processor, spinning waits too.
 
-    While `handed_over`, its operations are those of a group, which one call has issued already.
+    While `handed_over`, its operations are those of a group, which one call has issued already. `called` is the sort of its last
+    call that gave an engine work.
     """
 
-    __slots__ = ("arrived_ns", "at", "handed_over", "idle_ns", "number", "steps")
+    __slots__ = ("arrived_ns", "at", "called", "handed_over", "idle_ns", "number", "steps")
 
     def __init__(self, number: int, steps: Steps) -> None:
         self.number, self.steps = number, steps
@@ -54,6 +56,7 @@ class Lane:
         self.idle_ns = 0
         self.arrived_ns = 0
         self.handed_over = False
+        self.called: type[Any] | None = None
 
 
 class Play:
@@ -85,7 +88,9 @@ class Play:
         self.stream_wait_ns, self.host_wait_ns = calls.stream_wait_ns.value, calls.host_wait_ns.value
         self.handoff_ns, self.timed_event_ns = timing.handoff_ns.value, timing.timed_event_ns.value
         self.cold_copy = calls.cold_copy
-        self.warm = calls.cold_copy is None
+        self.warm = False
+        self.change_ns = 0 if calls.change_ns is None else calls.change_ns.value
+        self.kernel_gap_ns = self.engines.compute.same_ns
         self.early_return_bytes = profile.staging.early_return_bytes.value
         self.held = profile.staging.held
         host = profile.host
@@ -153,10 +158,10 @@ class Play:
             if before is not None:
                 lane.at -= 1
                 return self._await(before, lane, 0)
-        entry = self.call(lane, self.copy_ns if self.warm else self._cold_copy_ns(operation.size))
+        entry = self.call(lane, self.copy_ns if lane.called is Copy else self._copy_call_ns(lane, operation.size))
         engine_ns = memory.copy_ns(host, upload, operation.size)
         if staged and not upload:
-            engine_ns += memory.touch_ns(host, operation.dst_offset, operation.size, 1)
+            engine_ns += memory.staged_touch_ns(host, operation.dst_offset, operation.size)
         moved = (operation.dst, operation.dst_offset, operation.src, operation.src_offset, operation.size, 0)
         by = self.engines.up if upload else self.engines.down
         node = Work((stream, entry, self.handoff_ns), by, engine_ns, (lane.number, lane.at - 1), moved)
@@ -169,23 +174,33 @@ class Play:
             return self._await(node, lane, 0)
         return self._await(node, lane, self.host_wait_ns) if operation.blocking else entry
 
-    def _cold_copy_ns(self, size: int) -> int:
-        """Return the time of the first copy call of a play, whose code and data have left the caches."""
+    def _copy_call_ns(self, lane: Lane, size: int) -> int:
+        """Return the time of a copy call that follows none of its lane, and is the slower for that.
+
+        Code and data of the first one of a play have left the caches.
+        """
+        changed, lane.called = lane.called is not None, Copy
+        cold = 0 if self.warm or self.cold_copy is None else self.memory.ns(self.cold_copy, size)
         self.warm = True
-        return self.copy_ns + (0 if self.cold_copy is None else self.memory.ns(self.cold_copy, size))
+        return self.copy_ns + (self.change_ns if changed else 0) + cold
+
+    def launch_call_ns(self, lane: Lane) -> int:
+        """Return the time of the call that launches one kernel."""
+        changed, lane.called = lane.called is Copy, Launch
+        return self.launch_ns + (self.change_ns if changed else 0)
 
     def _host_copy(self, lane: Lane, operation: HostCopy) -> int:
         memory, size, threads = self.memory, operation.size, operation.threads
         pieces = memory.contents[operation.src].read(operation.src_offset, size)
         delay_ns = memory.read_delay_ns(operation.src, operation.src_offset, size, threads)
-        delay_ns += memory.write_delay_ns(operation.dst, operation.dst_offset, size, threads)
+        delay_ns += memory.write_delay_ns(operation.dst, operation.dst_offset, size, threads) + memory.start_ns(threads)
         written = (memory.contents[operation.dst], operation.dst_offset, size, pieces, operation.src_offset)
         ppm = memory.copied_ppm if memory.direct[operation.src] or memory.direct[operation.dst] else PER_MILLION
         return self._host_work(lane, size * ppm * (_BILLION // PER_MILLION), threads, delay_ns, written)
 
     def _host_access(self, lane: Lane, operation: HostAccess) -> int:
         memory, buffer, offset, size = self.memory, operation.buffer, operation.offset, operation.size
-        contents, delay_ns = memory.contents[buffer], 0
+        contents, delay_ns = memory.contents[buffer], memory.start_ns(operation.threads)
         pieces: Pieces = []
         if operation.access != "write":
             delay_ns += memory.read_delay_ns(buffer, offset, size, operation.threads)

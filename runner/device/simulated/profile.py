@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Annotated, Final, Literal, Self
 
@@ -137,6 +138,9 @@ class Staging(BaseModel):
         "larger ones first wait for the stream and return at their end."
     )
     held: Curve = Field(description="Time that staging holds the caller of such a small copy.")
+    fresh_page_ns: Value | None = Field(
+        None, description="Time of the first touch of one page by a copy from the device; as by the host where omitted."
+    )
 
 
 class Calls(BaseModel):
@@ -147,6 +151,9 @@ class Calls(BaseModel):
     copy_ns: Value = Field(description="An async copy.")
     cold_copy: Curve | None = Field(
         None, description="What the first copy call of a play takes longer, by the bytes of its copy; nothing where omitted."
+    )
+    change_ns: Value | None = Field(
+        None, description="What a copy takes longer after a launch, and a launch after a copy; nothing where omitted."
     )
     launch_ns: Value = Field(description="One kernel launch.")
     record_ns: Value = Field(description="Recording an event.")
@@ -175,13 +182,7 @@ class RateTable(Sourced):
 
     def bytes_per_second(self, threads: int) -> int:
         """Return the total rate of `threads` threads in bytes a second."""
-        rows = sorted(self.by_threads.items())
-        index = bisect_right(rows, threads, key=lambda row: row[0])
-        threads_0, rate_0 = rows[index - 1]
-        if index == len(rows):
-            return rate_0
-        threads_1, rate_1 = rows[index]
-        return rate_0 + (threads - threads_0) * (rate_1 - rate_0) // (threads_1 - threads_0)
+        return _between(self.by_threads, threads)
 
 
 class WorkTable(Sourced):
@@ -191,12 +192,17 @@ class WorkTable(Sourced):
 
     def ppm(self, size: int) -> int:
         """Return the millionths at `size` bytes, rounded down."""
-        rows = sorted(self.by_bytes.items())
-        index = bisect_right(rows, size, key=lambda row: row[0])
-        if index in (0, len(rows)):
-            return rows[max(0, index - 1)][1]
-        (size_0, ppm_0), (size_1, ppm_1) = rows[index - 1], rows[index]
-        return ppm_0 + (size - size_0) * (ppm_1 - ppm_0) // (size_1 - size_0)
+        return _between(self.by_bytes, size)
+
+
+class StartTable(Sourced):
+    """A time by a number of threads: straight lines between the rows, constant before the first and after the last."""
+
+    ns_by_threads: dict[int, Annotated[int, Field(ge=0)]] = Field(min_length=1, description="Threads: ns.")
+
+    def ns(self, threads: int) -> int:
+        """Return the ns of `threads` threads, rounded down."""
+        return _between(self.ns_by_threads, threads)
 
 
 class Host(BaseModel):
@@ -220,6 +226,10 @@ class Host(BaseModel):
         description="Work of copying a byte into or out of a page-locked buffer, in millionths of that between ordinary ones, by "
         "the bytes of all page-locked buffers of a case: small ones stay in the caches. As between ordinary ones where omitted.",
     )
+    start_ns: StartTable | None = Field(
+        None,
+        description="What several threads take to begin a piece of work together and to be waited for; nothing where omitted.",
+    )
     page_bytes: Value = Field(description="Bytes of a page.")
     first_touch_ns: Value = Field(description="Time of the first touch of one page, by one thread.")
     huge_page_bytes: Value = Field(description="Bytes of a huge page.")
@@ -239,6 +249,7 @@ class Engines(BaseModel):
     kernel_write: Curve = Field(description="Engine time of a kernel that writes so many bytes of the device's memory.")
     duplex_ppm: Value = Field(description="Rate of a copy while another runs the opposite way, in millionths of its own rate.")
     stream_change_ns: Value = Field(description="Gap on one engine between operations of different streams.")
+    kernel_gap_ns: Value | None = Field(None, description="Gap between kernels of one stream; none where omitted.")
     handoff_ns: Value = Field(description="Gap within a stream from one engine to another.")
     timed_event_ns: Value = Field(description="Time that a timed event takes in its stream, after its time was taken.")
 
@@ -288,6 +299,16 @@ class Profile(BaseModel):
     pageable_access: Flag = Field(description="Whether a kernel may use ordinary host memory.")
     calls: Calls = Field(description="Calls of the host.")
     host: Host = Field(description="The host.")
+
+
+def _between(table: Mapping[int, int], key: int) -> int:
+    """Return what lies between the rows of a table, rounded down; before the first and after the last what these say."""
+    rows = sorted(table.items())
+    index = bisect_right(rows, key, key=lambda row: row[0])
+    if index in (0, len(rows)):
+        return rows[max(0, index - 1)][1]
+    (key_0, value_0), (key_1, value_1) = rows[index - 1], rows[index]
+    return value_0 + (key - key_0) * (value_1 - value_0) // (key_1 - key_0)
 
 
 def _up(dividend: int, divisor: int) -> int:
