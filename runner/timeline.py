@@ -256,10 +256,12 @@ def _shares(spans: Sequence[Span]) -> dict[frozenset[Work], int]:
     """Return for how long (ns) each set of sorts of work ran at once; the time in which none ran is left out."""
     changes = sorted([(span.begin_ns, 1, span.work) for span in spans] + [(span.end_ns, -1, span.work) for span in spans])
     running: dict[Work, int] = dict.fromkeys(OVERLAPPING, 0)
+    at_once: frozenset[Work] = frozenset()
     lengths: dict[frozenset[Work], int] = {}
     for (now, change, work), (following, _, _) in pairwise(changes):
         running[work] += change
-        at_once = frozenset(each for each, count in running.items() if count)
+        if running[work] == max(change, 0):  # the first of its sort begins, or the last one ends
+            at_once ^= {work}
         if at_once and following > now:
             lengths[at_once] = lengths.get(at_once, 0) + following - now
     return lengths
