@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +25,7 @@ from pydantic_core import PydanticCustomError
 from runner import __version__, cli_results
 from runner.cli_reports import ExportOption, ReportOption, after_run
 from runner.cli_shell import coloured, guarded, say
+from runner.device.ranges import NVTX
 from runner.errors import InputError
 from runner.expand import MOST_CASES
 from runner.grid_count import GridCount, count_grid
@@ -133,11 +135,14 @@ def run(
         bool, typer.Option("--resume", help="Go on with the newest run of each FILE that did not come to its end.")
     ] = False,
     allow_pinned: PinnedOption = None,
+    nvtx: Annotated[bool, typer.Option("--nvtx", help="Name cases and operations for nsys, on a GPU; rows are flagged.")] = False,
 ) -> int:
     """Run every case of each FILE and write its tables; nothing runs if one of the files is bad."""
     from runner.flow import run_experiment
     from runner.resume import newest_run
 
+    if nvtx:
+        os.environ[NVTX] = "1"  # the device may be opened in a process of its own
     experiments = load_all(files, overrides or [])
     if len(experiments) > 1:
         count_all(experiments, max_cases)

@@ -11,7 +11,7 @@ per pass. An Expect says which bytes a buffer must hold after a play.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from runner.memory import DEVICE, Pages, kind_of
@@ -346,7 +346,8 @@ class Plan:
     allocated and `teardown` does not free, the device frees. `races_wanted` names the buffers on which a hazard scenario wants
     a race (freeing a buffer that is still in use is one), `faults_wanted` those that a kernel is given although it may not use
     them. `memlock_bytes` is what the process may lock meanwhile (RLIMIT_MEMLOCK), None where that is left as it is: a simulated
-    device reads it here, under a real one whoever opens it sets it before.
+    device reads it here, under a real one whoever opens it sets it before. `title` is what profilers show; two Plans that differ
+    in nothing else are equal.
     """
 
     buffers: tuple[Buffer, ...]
@@ -362,6 +363,7 @@ class Plan:
     races_wanted: frozenset[int] = frozenset()
     faults_wanted: frozenset[int] = frozenset()
     memlock_bytes: int | None = None
+    title: str = field(default="", compare=False)
 
     def operations(self) -> Iterator[Operation]:
         """Yield every operation, setup first, lanes one after another."""

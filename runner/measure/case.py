@@ -112,7 +112,8 @@ class CaseRun:
         if self._clock == "engine" and self.device.recording:
             raise CaseUnsupported(f"measure.clock is engine, but no play can be recorded: {self.device.recording}")
         with self._spent.on("plans"):
-            self._plan = self.prepared.case.model.plan()
+            case = self.prepared.case
+            self._plan = replace(case.model.plan(), title=f"{case.scenario} {case.case_id}")
             check_plan(self._plan)
         with self._spent.on("opening"):
             self._session = self.device.open(self._plan)

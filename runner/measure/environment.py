@@ -100,12 +100,13 @@ def device_flags(*states: DeviceFacts) -> tuple[str, ...]:
 
     `low_clock`: under load the multiprocessors ran below LOW_CLOCK_SHARE of their default clock, or something but a setting held
     them down; a boost above it is nothing to flag. `gpu_shared`: other processes used the GPU. `launch_blocking`: the driver let
-    every call wait (CUDA_LAUNCH_BLOCKING), which a device opens with only where that was allowed.
+    every call wait (CUDA_LAUNCH_BLOCKING), which a device opens with only where that was allowed. `nvtx`: NVTX ranges were on.
     """
     doubts: dict[str, Callable[[DeviceFacts], object]] = {
         "gpu_shared": _shared,
         "launch_blocking": lambda facts: facts.environment.get("CUDA_LAUNCH_BLOCKING", "0") not in ("", "0"),
         "low_clock": why_slow,
+        "nvtx": lambda facts: facts.environment.get("nvtx"),
     }
     return tuple(flag for flag, doubt in doubts.items() if any(doubt(facts) for facts in states))
 

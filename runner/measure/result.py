@@ -30,6 +30,7 @@ FLAGS = {
     "low_clock": "under load the GPU's clock was below 60 % of its default, or was held down by heat, power or a fault",
     "gpu_shared": "other processes used the GPU at the begin or the end of the run",
     "launch_blocking": "CUDA_LAUNCH_BLOCKING made every call wait, by permission: nothing could overlap",
+    "nvtx": "NVTX ranges around each operation were timed with it",
     "numa_remote": "the thread may have run, or host buffers lay, on another NUMA node than the GPU's",
     "oversubscribed": "more threads of the host worked at once than it has processors for them",
     "paging": "while the case was measured the process was swapped out or read many pages from a disk",
