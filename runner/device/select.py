@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from typing import Final
@@ -12,6 +13,8 @@ from runner.placement import Wait
 
 ALLOWED: Final = "auto, cuda, cuda:N (such as cuda:1), simulated, or simulated:PROFILE (such as simulated:rtx-4090)"
 DEFAULT_PROFILE: Final = "h200"
+FAULTS: Final = "DMALAB_FAULTS"
+"""A variable of tests: faults for a simulated device that is opened by its name (`runner.device.simulated.faults`)."""
 
 _CUDA = re.compile(r"cuda(?::(0|[1-9][0-9]{0,3}))?", re.ASCII)
 _SIMULATED = re.compile(r"simulated(?::([a-z0-9][a-z0-9_-]{0,63}))?", re.ASCII)
@@ -39,7 +42,7 @@ def open_device(text: str, wait: Wait = "spin") -> Opened:
         return Opened(_open_cuda(int(cuda[1] or 0), wait))
     simulated = _SIMULATED.fullmatch(text)
     if simulated:
-        return Opened(_open_simulated(simulated[1] or DEFAULT_PROFILE))
+        return Opened(_open_simulated(simulated[1] or DEFAULT_PROFILE, os.environ.get(FAULTS, "")))
     raise InputError(f"{text!r} is not a device; allowed: {ALLOWED}")
 
 
@@ -69,7 +72,11 @@ def _open_cuda(ordinal: int, wait: Wait) -> Device:
     return CudaDevice(ordinal, wait)
 
 
-def _open_simulated(profile: str) -> Device:
+def _open_simulated(profile: str, faults: str = "") -> Device:
     from runner.device.simulated import SimulatedDevice, load_profile
 
+    if faults:
+        from runner.device.simulated.faults import with_faults
+
+        return with_faults(f"simulated:{profile}", load_profile(profile), faults)
     return SimulatedDevice(load_profile(profile))

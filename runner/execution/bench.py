@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final, Protocol
 
 from runner.device.contract import DeviceFacts
-from runner.device.select import open_device
+from runner.device.select import FAULTS, open_device
 from runner.execution.local import Sweep
 from runner.execution.messages import Opened
 from runner.execution.records import Ended
@@ -18,7 +18,6 @@ from runner.placement import Wait
 
 WORKER: Final = "DMALAB_WORKER"
 """A variable: `process` lets a simulated device, too, run in a process of its own, as all do that have faults injected."""
-FAULTS: Final = "DMALAB_FAULTS"
 
 
 class Bench(Protocol):
