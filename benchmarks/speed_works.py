@@ -55,7 +55,10 @@ def copy_work(way: str, size: int) -> Work:
 def gated_work(way: str, size: int) -> Work:
     batch = {"batch": 16, "lead_in": 4, "gated": True}
     case = {"kind": "transfer", "buffer": "pinned", "direction": way, "size": size, **batch}
-    return Work(f"{way} {format_size(size)} gated", "gated", f"peak {way} alone {size} 5", case, "event_ms", "ms", 5)
+    samples = 30 if size <= MIB else 8
+    return Work(
+        f"{way} {format_size(size)} gated", "gated", f"peak {way} alone {size} {samples}", case, "event_ms", "ms", samples
+    )
 
 
 def direct_work(chunk: int) -> Work:

@@ -56,6 +56,13 @@ static char *pin(size_t bytes)
     return (char *)pages;
 }
 
+__global__ void pattern(Word *data, unsigned long long words, Word salt)
+{
+    const unsigned long long stride = (unsigned long long)gridDim.x * blockDim.x;
+    for (unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x; i < words; i += stride)
+        data[i] = (Word)i * 2654435761u + salt;
+}
+
 static void fill(char *data, size_t bytes, Word salt)
 {
     const size_t words = bytes / sizeof(Word), threads = 8, share = (words + threads - 1) / threads;
@@ -67,14 +74,14 @@ static void fill(char *data, size_t bytes, Word salt)
     for (auto &thread : team) thread.join();
 }
 
-static void verify(const char *data, size_t bytes, Word salt)
+static void verify(const char *data, size_t bytes, Word salt, Word added = 1)
 {
     const size_t words = bytes / sizeof(Word), threads = 8, share = (words + threads - 1) / threads;
     std::vector<std::thread> team;
     for (size_t t = 0; t < threads; ++t)
         team.emplace_back([=] {
             for (size_t i = t * share; i < std::min(words, (t + 1) * share); ++i)
-                if (((const Word *)data)[i] != (Word)i * 2654435761u + salt + 1u) {
+                if (((const Word *)data)[i] != (Word)i * 2654435761u + salt + added) {
                     std::fprintf(stderr, "word %zu is wrong\n", i);
                     std::_Exit(1);
                 }
@@ -86,12 +93,22 @@ static void verify(const char *data, size_t bytes, Word salt)
 // every copy, which takes up to twice as long.
 static void fill_pinned(char *data, size_t bytes, Word salt)
 {
-    char *scratch;
-    fill(data, bytes, salt);
-    CHECK(cudaMalloc((void **)&scratch, bytes));
-    CHECK(cudaMemcpy(scratch, data, bytes, cudaMemcpyHostToDevice));
-    CHECK(cudaMemcpy(data, scratch, bytes, cudaMemcpyDeviceToHost));
-    CHECK(cudaFree(scratch));
+    static char *scratch = nullptr;
+    const size_t most = (size_t)256 << 20;
+    if (!scratch) CHECK(cudaMalloc((void **)&scratch, most));
+    for (size_t at = 0; at < bytes; at += most) {
+        const size_t size = std::min(most, bytes - at);
+        pattern<<<1024, 256>>>((Word *)scratch, size / sizeof(Word), (Word)(at / sizeof(Word)) * 2654435761u + salt);
+        CHECK(cudaGetLastError());
+        CHECK(cudaMemcpy(data + at, scratch, size, cudaMemcpyDeviceToHost));
+    }
+}
+
+static void fill_device(char *data, size_t bytes, Word salt)
+{
+    pattern<<<1024, 256>>>((Word *)data, bytes / sizeof(Word), salt);
+    CHECK(cudaGetLastError());
+    CHECK(cudaDeviceSynchronize());
 }
 
 static double since_ms(Clock::time_point begin) { return std::chrono::duration<double, std::milli>(Clock::now() - begin).count(); }

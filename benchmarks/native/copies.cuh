@@ -5,15 +5,16 @@
 static void copy(const std::string &request, const std::string &direction, size_t bytes, int samples)
 {
     Streams streams(1);
-    char *host = pin(bytes), *device;
+    char *host = pin(bytes), *seen = pin(bytes), *device;
     cudaEvent_t begin, end;
     CHECK(cudaMalloc((void **)&device, bytes));
     CHECK(cudaEventCreate(&begin));
     CHECK(cudaEventCreate(&end));
     const bool up = direction == "h2d";
-    fill_pinned(host, bytes, 1);
-    CHECK(cudaDeviceSynchronize());
     for (int sample = -3; sample < samples; ++sample) {
+        // Before and after as the runner does: new data, and each word compared, so that both meet caches in the same state.
+        fill_pinned(host, bytes, up ? (Word)sample : 7);
+        fill_device(device, bytes, up ? 7 : (Word)sample);
         CHECK(cudaEventRecord(begin, streams.all[0]));
         CHECK(cudaMemcpyAsync(up ? device : host, up ? host : device, bytes, up ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost,
                               streams.all[0]));
@@ -21,12 +22,15 @@ static void copy(const std::string &request, const std::string &direction, size_
         CHECK(cudaEventSynchronize(end));
         float ms;
         CHECK(cudaEventElapsedTime(&ms, begin, end));
+        if (up) CHECK(cudaMemcpy(seen, device, bytes, cudaMemcpyDeviceToHost));
+        verify(up ? seen : host, bytes, (Word)sample, 0);
         if (sample >= 0) answer(request, ms);
     }
     CHECK(cudaEventDestroy(begin));
     CHECK(cudaEventDestroy(end));
     CHECK(cudaFree(device));
     CHECK(cudaFreeHost(host));
+    CHECK(cudaFreeHost(seen));
 }
 
 __global__ void hold(volatile Word *open)
