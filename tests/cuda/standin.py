@@ -129,19 +129,26 @@ class StandIn:
 
     def memcpy_htod_async(self, address: int, view: Any, stream: Any) -> None:
         self.say("copy h2d")
-        self.move(address, view.ctypes.data, len(view), device=address)
+        self.move(address, address_of(view), len(view), device=address)
 
     def memcpy_dtoh_async(self, view: Any, address: int, stream: Any) -> None:
         self.say("copy d2h")
-        self.move(view.ctypes.data, address, len(view), device=address)
+        self.move(address_of(view), address, len(view), device=address)
+
+    def later(self, action: Callable[[], None]) -> None:
+        """Do something now, or at each launch of the graph that is captured now."""
+        if self.captured is None:
+            action()
+        else:
+            self.captured.append(action)
 
     def memcpy_htod(self, address: int, view: Any) -> None:
         self.say("plain copy h2d")
-        self.move(address, view.ctypes.data, len(view), device=address)
+        self.move(address, address_of(view), len(view), device=address)
 
     def memcpy_dtoh(self, view: Any, address: int) -> None:
         self.say("plain copy d2h")
-        self.move(view.ctypes.data, address, len(view), device=address)
+        self.move(address_of(view), address, len(view), device=address)
 
     def move(self, dst: int, src: int, size: int, device: int) -> None:
         if self.sort_of(device, size) != "device":
@@ -324,3 +331,8 @@ class Bench:
         self.pool.clear()
         self.workers.close()
         self.context.close()
+
+
+def address_of(view: Any) -> int:
+    """Return where the bytes of a buffer lie."""
+    return int(np.frombuffer(view, np.uint8).ctypes.data)

@@ -184,7 +184,8 @@ class Binder:
         tail = () if plain else (stream,)
 
         def arguments() -> tuple[Any, ...]:
-            view = memory.region(host).view(host_offset, operation.size)
+            # PyCUDA asks for the buffer at each call, and a memoryview gives it in half the time that an array of NumPy takes.
+            view = memory.region(host).view(host_offset, operation.size).data
             address = memory.region(device).address + device_offset
             return ((address, view) if upload else (view, address)) + tail
 
