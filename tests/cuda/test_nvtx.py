@@ -61,10 +61,10 @@ def test_a_play_and_its_operations_have_ranges(bench: Bench) -> None:
     session.play(3)
     assert nvtx.log[0] == "copy c_1, play 3"
     assert nvtx.log[1:] == [
-        "  Record, stream 0",
+        "  Record",
         "  Copy h2d 4096 B, stream 0",
         "  Copy h2d 4096 B, stream 0",
-        "  Record, stream 0",
+        "  Record",
         "  HostWait",
     ]
     assert nvtx.open == []
@@ -89,6 +89,8 @@ def test_a_session_without_ranges_has_the_calls_that_it_always_had(bench: Bench)
     plain = bench.open(plan)
     added = 2 * sum(not isinstance(each, Mark) for each in plan.lanes[0])
     assert len(session._lanes[0].calls) == len(plain._lanes[0].calls) + added
+    for each in (plain, session):
+        each.play(0)  # what is allocated for filling is there from now on
     bench.driver.log.clear()
     plain.play(0)
     without = list(bench.driver.log)
