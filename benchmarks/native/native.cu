@@ -15,7 +15,7 @@
 //   direct TOTAL CHUNK STREAMS SAMPLES     pinned to pinned, no host copy, wall time
 //   graph TOTAL CHUNK STREAMS SAMPLES      the same captured once in a graph that each sample launches, wall time
 //   serial TOTAL CHUNK SAMPLES             pageable to pageable, one chunk at a time, device buffer allocated per chunk, wall time
-// All but `peak` and `submit` get new data before every sample, and every word of their results is compared.
+// All but `peak` get new data before every sample, and every word of their results is compared.
 #include "calls.cuh"
 #include "copies.cuh"
 #include "pipelines.cuh"
