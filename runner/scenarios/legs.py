@@ -68,8 +68,11 @@ class Leg(Scenario):
         inward = self.part == "host_in"
         for buffer in [data] if inward else slots:
             writer.data(buffer)
-        for buffer in slots if inward else [data]:
-            writer.poison(buffer)
+        if inward:
+            for slot in slots:
+                writer.poison_once(slot)
+        else:
+            writer.poison(data)
         lanes = min(self.lanes, len(slots))
         writer.begin_lanes(lanes)
         for slot, offset, size in self._turns():
