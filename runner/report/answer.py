@@ -21,6 +21,7 @@ from runner.report.cases import (
 )
 from runner.report.reading import RunTables
 from runner.rows import Row
+from runner.units import counted
 
 NO_NUMBER: Final = ("failed", "timeout", "corrupt", "skipped", "unsupported", "not_run")
 _MOST_REASONS: Final = 5
@@ -84,7 +85,7 @@ def warnings(run: RunTables) -> list[Doubt]:
     if short and not run.simulated:
         found.append(Doubt(f"{short} of {measured} measured cases have fewer than 6 samples, and so no interval."))
     if run.foreign:
-        found.append(Doubt(f"{run.foreign} rows of summary.csv are of other runs; they are left out.", grave=True))
+        found.append(Doubt(f"summary.csv has {counted(run.foreign, 'row')} of other runs, left out here.", grave=True))
     if overrides := run.manifest.get("overrides"):
         found.append(Doubt(f"The file was changed for this run: {', '.join(map(str, overrides))}."))
     return found
@@ -119,9 +120,7 @@ def _speedup_sentence(rows: Sequence[Row], axes: Sequence[str], baseline: str) -
     interval = f" ({digits(low)} to {digits(high)})" if low is not None and high is not None else ""
     name = case_label(best, axes)
     if low is not None and high is not None and low <= 1 <= high:
-        return (
-            f"No difference is seen between {baseline} and the best of the others, {name}: {speedup:.2f} times as fast{interval}."
-        )
+        return f"No difference is seen between {baseline} and the best other case, {name}: {speedup:.2f} times as fast{interval}."
     told = f"{digits(mine)} ms against {digits(mine * speedup)} ms, {speedup:.2f} times as fast as {baseline}{interval}"
     if speedup <= 1:
         return f"Nothing beats {baseline}; the best of the others is {name}: {told}."
@@ -152,7 +151,7 @@ def _range_sentence(rows: Sequence[Row], axes: Sequence[str], run: RunTables) ->
     time = main_time(rows)
     timed = [row for row in rows if median_figure(row, time)]
     if not timed:
-        return f"{len(rows)} cases ended as they should; none of them times anything, so look at the verdicts and the table."
+        return f"{counted(len(rows), 'case')} ended well and timed nothing: look at the verdicts and the table."
     least, most = (choose(timed, key=lambda row: number_of(row, f"median_{time}") or 0.0) for choose in (min, max))
     unit = run.columns[f"median_{time}"].unit
     ends = [f"{digits(number_of(row, f'median_{time}') or 0.0)} {unit} ({case_label(row, axes)})" for row in (least, most)]

@@ -122,7 +122,7 @@ def _heat(place: int, name: str, grid: Grid) -> PageFigure | None:
     where = f"with chunks of {shown('chunk_bytes', best[0])} on {counted(best[1], 'stream')}"
     told = f"★ marks the {words}: {digits(figures[best].value)} {unit} {where}."
     if alike:
-        told += f" The intervals of {len(alike)} other cells touch its own: they may be as good."
+        told += f" The intervals of {counted(len(alike), 'other cell')} touch its own, so these may be as good."
     rows = tuple((shown("chunk_bytes", chunk), *(_told(figures, (chunk, each)) for each in streams)) for chunk in chunks)
     headers = ("chunk", *(f"{counted(each, 'stream')}, {unit}" for each in streams))
     return PageFigure(f"heat{place}", f"Chunk against streams: {name}", told, [heat], layout, headers, rows)

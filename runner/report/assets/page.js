@@ -1,4 +1,5 @@
-// Draws the figures in the colours of the page, and draws them anew when the reader's scheme changes or the page is printed.
+// Draws each figure when it comes near the window, in the colours of the page, and anew when the reader's scheme changes or the
+// page is printed.
 "use strict";
 (() => {
   const specs = JSON.parse(document.getElementById("figure-data").textContent);
@@ -18,15 +19,27 @@
     };
   }
 
-  function draw(isDark) {
-    for (const spec of specs) {
-      const place = document.getElementById("plot-" + spec.name);
-      Plotly.react(place, spec.data, themed(spec.layout, isDark, place.clientWidth < 500), config);
-    }
+  const placeOf = (spec) => document.getElementById("plot-" + spec.name);
+  const drawn = new Set();
+
+  function draw(spec, isDark) {
+    const place = placeOf(spec);
+    Plotly.react(place, spec.data, themed(spec.layout, isDark, place.clientWidth < 500), config);
+    drawn.add(spec);
   }
 
-  draw(dark.matches);
-  dark.addEventListener("change", () => draw(dark.matches));
-  window.addEventListener("beforeprint", () => draw(false));
-  window.addEventListener("afterprint", () => draw(dark.matches));
+  const near = new IntersectionObserver((entries) => {
+    for (const entry of entries.filter((each) => each.isIntersecting)) {
+      near.unobserve(entry.target);
+      draw(specs.find((spec) => placeOf(spec) === entry.target), dark.matches);
+    }
+  }, { rootMargin: "300px" });
+  for (const spec of specs) {
+    placeOf(spec).style.height = (spec.layout.height || 420) + "px";
+    near.observe(placeOf(spec));
+  }
+  const redraw = (isDark) => drawn.forEach((spec) => draw(spec, isDark));
+  dark.addEventListener("change", () => redraw(dark.matches));
+  window.addEventListener("beforeprint", () => specs.forEach((spec) => draw(spec, false)));
+  window.addEventListener("afterprint", () => redraw(dark.matches));
 })();

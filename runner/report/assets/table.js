@@ -31,8 +31,9 @@
   }
 
   const texts = [];
-  for (let row = 0; row < rowCount; row++) {
-    texts.push(columns.map((_, place) => shown(place, cells[place][row])).join(" ").toLowerCase());
+  function textOf(row) {
+    texts[row] ??= columns.map((_, place) => shown(place, cells[place][row])).join(" ").toLowerCase();
+    return texts[row];
   }
 
   function compare(one, other) {
@@ -48,7 +49,7 @@
     const rows = [];
     for (let row = 0; row < rowCount; row++) {
       const wanted = !status.value || cells[statusAt][row] === status.value;
-      if (wanted && words.every((word) => texts[row].includes(word))) rows.push(row);
+      if (wanted && words.every((word) => textOf(row).includes(word))) rows.push(row);
     }
     return state.sort < 0 ? rows : rows.sort(compare);
   }

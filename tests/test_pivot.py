@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from runner.errors import InputError
+from runner.pivot import GridForm, pivot
+from runner.report.reading import RunTables, read_run
+from runner.rows import Row
+from tests.report.folders import LEAD, MIB, grid_rows, run_folder, transfer
+
+
+def made(path: Path, rows: Sequence[Row]) -> RunTables:
+    return read_run(run_folder(path, rows))
+
+
+def test_a_grid_has_numbers_in_the_order_of_their_values(tmp_path: Path) -> None:
+    grid = pivot(made(tmp_path, grid_rows()), "chunk", "streams", "median_wall_ms", ["scenario=ring"])
+    assert grid.down == (MIB, 4 * MIB)
+    assert grid.across == (1, 2, 3)
+    assert grid.text(GridForm.tsv) == "chunk_bytes \\ streams\t1\t2\t3\n1048576\t80.0\t70.0\t66.0\n4194304\t75.0\t60.5\t60.0\n"
+    assert grid.text(GridForm.csv_semicolon).splitlines()[2] == "4194304;75,0;60,5;60,0"
+    assert grid.text(GridForm.markdown).splitlines() == [
+        "| chunk_bytes \\ streams | 1 | 2 | 3 |",
+        "| --- | ---: | ---: | ---: |",
+        "| 1MiB | 80 | 70 | 66 |",
+        "| 4MiB | 75 | 60.5 | 60 |",
+    ]
+
+
+def test_cases_without_a_number_are_empty_cells_and_excluded_ones_are_none(tmp_path: Path) -> None:
+    rows = [transfer(MIB, 1.0), transfer(2 * MIB, 2.0, buffer="pageable"), transfer(4 * MIB, 4.0, status="excluded")]
+    rows.append(LEAD | {"status": "failed", "buffer": "pinned", "size_bytes": 2 * MIB})
+    grid = pivot(made(tmp_path, rows), "size", "buffer", "gb_per_s")
+    assert grid.cells == ((None, 1.0), (2.0, None))
+    assert grid.text(GridForm.csv) == "size_bytes \\ buffer,pageable,pinned\n1048576,,1.0\n2097152,2.0,\n"
+
+
+def test_conditions_compare_by_the_type_of_the_column(tmp_path: Path) -> None:
+    run = made(tmp_path, grid_rows())
+    (speedups,) = pivot(run, "scenario", "streams", "speedup", ["chunk=4MiB"]).cells
+    assert speedups == pytest.approx([200 / 75, 200 / 60.5, 200 / 60])
+    assert pivot(run, "chunk", "scenario", "speedup", ["streams=1", "chunk_bytes=4194304"]).down == (4 * MIB,)
+    assert pivot(run, "chunk", "streams", "speedup", ["median_wall_ms=60"]).across == (3,)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "values", "where", "words"),
+    [
+        ("chunks", "streams", "speedup", [], "no column chunks; did you mean chunk_bytes?"),
+        ("chunk", "streams", "speedup", ["streams"], "--where streams is no KEY=VALUE"),
+        ("chunk", "streams", "speedup", ["streams=two"], "--where streams=two"),
+        ("chunk", "streams", "speedup", ["scenario=none"], "no case has both chunk_bytes and streams and meets --where"),
+        (
+            "buffer",
+            "scenario",
+            "speedup",
+            [],
+            "fall into one cell; choose with --where KEY=VALUE: they differ in chunk_bytes \\(1MiB or 4MiB",
+        ),
+    ],
+)
+def test_what_gives_no_grid_is_told_with_the_fix(
+    tmp_path: Path, rows: str, columns: str, values: str, where: list[str], words: str
+) -> None:
+    run = made(tmp_path, [row for row in grid_rows() if row["streams"] == 1 and row["scenario"] == "ring"])
+    with pytest.raises(InputError, match=words):
+        pivot(run, rows, columns, values, where)
