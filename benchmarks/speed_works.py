@@ -12,7 +12,7 @@ KIB, MIB = 1 << 10, 1 << 20
 TOTAL: Final = 256 * MIB
 COPIES: Final = (64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB, 256 * MIB)
 DIRECT_CHUNKS: Final = (4 * MIB, 8 * MIB, 16 * MIB, 32 * MIB)
-STAGED: Final = ((4 * MIB, 4, 4), (8 * MIB, 2, 8), (8 * MIB, 3, 5), (8 * MIB, 4, 4), (16 * MIB, 2, 8))
+STAGED: Final = ((4 * MIB, 4, 4), (8 * MIB, 2, 8), (8 * MIB, 3, 5), (16 * MIB, 1, 16), (16 * MIB, 2, 8))
 """The runner's best on an H200 with 16 cores: bytes of a chunk, lanes of the host, threads of each of their copies."""
 SLOTS_OF_A_LANE: Final = 3
 STAGED_NATIVE: Final = (("stream", 1 * MIB, 16), ("stream", 2 * MIB, 16), ("plain", 1 * MIB, 16), ("plain", 2 * MIB, 16))
