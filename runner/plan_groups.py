@@ -31,7 +31,9 @@ from runner.plan import (
     PoolAlloc,
     PoolFree,
     Record,
+    Register,
     StreamWait,
+    Unregister,
 )
 from runner.plan_words import name_of, place
 
@@ -110,20 +112,20 @@ def check_groups(plan: Plan) -> None:
 
     A group begins and ends on its lane and holds no other. A batch holds async copies of one direction in its own stream, no two
     of which touch the same bytes unless both read. A graph holds copies, kernels, records and waits on non-blocking streams, of
-    memory that the lanes neither allocate nor free; each of its other streams first waits for an event of the graph, is joined
-    into the launch stream before the end, and is used by nothing but graphs launched into that stream. An event recorded in a
-    graph has no time and is waited for in it alone, and only such events are waited for there.
+    memory that the lanes neither allocate nor free nor register; each of its other streams first waits for an event of the graph,
+    is joined into the launch stream before the end, and is used by nothing but graphs launched into that stream. An event
+    recorded in a graph has no time and is waited for in it alone, and only such events are waited for there.
     """
     if not any(isinstance(operation, (Graph, Batch, GroupEnd)) for lane in plan.lanes for operation in lane):
         return
-    moving = {
-        operation.buffer for lane in plan.lanes for operation in lane if isinstance(operation, (Alloc, Free, PoolAlloc, PoolFree))
-    }
+    operations = [operation for lane in plan.lanes for operation in lane]
+    moving = {operation.buffer for operation in operations if isinstance(operation, (Alloc, Free, PoolAlloc, PoolFree))}
+    locked = {operation.buffer for operation in operations if isinstance(operation, (Register, Unregister))}
     branches: dict[int, int] = {}
     for number, lane in enumerate(plan.lanes):
         _check_brackets(plan, number)
         for group in groups_of(lane):
-            check = _InGroup(plan, number, group, moving)
+            check = _InGroup(plan, number, group, moving, locked)
             if group.captured:
                 check.graph(branches)
             else:
@@ -150,8 +152,8 @@ def _check_brackets(plan: Plan, number: int) -> None:
 class _InGroup:
     """The checks of one group."""
 
-    def __init__(self, plan: Plan, lane: int, group: Group, moving: set[int]) -> None:
-        self.plan, self.lane, self.group, self.moving = plan, lane, group, moving
+    def __init__(self, plan: Plan, lane: int, group: Group, moving: set[int], locked: set[int]) -> None:
+        self.plan, self.lane, self.group, self.moving, self.locked = plan, lane, group, moving, locked
 
     def batch(self) -> None:
         """Check a batch."""
@@ -160,6 +162,7 @@ class _InGroup:
             if not isinstance(operation, Copy) or operation.blocking or operation.stream != self.group.opener.stream:
                 self.refuse(index, "a batch holds async copies in its own stream and nothing else")
                 raise AssertionError
+            self._require_place(index, operation)
             copies.append(operation)
         if not copies:
             self.refuse(-1, "this batch holds no copy")
@@ -229,10 +232,21 @@ class _InGroup:
             self.refuse(index, "what a kernel writes changes with each sample, but a graph never changes")
         if isinstance(operation, Record) and self.plan.events[operation.event].timed:
             self.refuse(index, "an event inside a graph has no time")
-        used = (getattr(operation, name, None) for name in ("buffer", "dst", "src"))
+        for buffer in self._require_place(index, operation):
+            if buffer in self.locked:
+                self.refuse(
+                    index, f"{name_of(self.plan, buffer)} is page-locked by a lane, but a graph knows memory as it was before"
+                )
+
+    def _require_place(self, index: int, operation: Work | Record | StreamWait) -> list[int]:
+        """Return the buffers of an operation, whose addresses must be known before."""
+        used = [getattr(operation, name) for name in ("buffer", "dst", "src") if hasattr(operation, name)]
         for buffer in used:
             if buffer in self.moving:
-                self.refuse(index, f"{name_of(self.plan, buffer)} is allocated or freed by a lane, but a graph knows one address")
+                self.refuse(
+                    index, f"{name_of(self.plan, buffer)} is allocated or freed by a lane, so its address is not known before"
+                )
+        return used
 
     def refuse(self, index: int, why: str) -> None:
         """Raise PlanError at an operation of the group; -1 is what has begun it."""

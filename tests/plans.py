@@ -35,10 +35,8 @@ from runner.plan import (
     PoolFree,
     Prefetch,
     Record,
-    Register,
     Stream,
     StreamWait,
-    Unregister,
 )
 
 DATA = 1
@@ -282,14 +280,13 @@ def migrations(size: int, *, prefetch: bool) -> Plan:
     return plan_of([Buffer("managed", "managed", size)], [lane], data=[0], expects=[Expect(0, 0, size, DATA, 0, 4)])
 
 
-def graph(sizes: Sequence[int], streams: int = 2, *, registers: bool = False) -> Plan:
+def graph(sizes: Sequence[int], streams: int = 2) -> Plan:
     """Chunks of these sizes up, plus one, and back by one graph on so many streams: buffer 0 input, 1 output, 2 on the device.
 
-    Event 0 lets the branches begin, the others join them. With `registers` input and output are page-locked by the lane itself.
+    Event 0 lets the branches begin, the others join them.
     """
     total = sum(sizes)
-    memory = "pageable" if registers else "pinned"
-    buffers = [Buffer("input", memory, total), Buffer("output", memory, total), Buffer("device", DEVICE, total)]
+    buffers = [Buffer("input", "pinned", total), Buffer("output", "pinned", total), Buffer("device", DEVICE, total)]
     body: list[Operation] = [Graph(0)]
     body += [Record(0, 0), *(StreamWait(stream, 0) for stream in range(1, streams))] if streams > 1 else []
     at = 0
@@ -300,10 +297,7 @@ def graph(sizes: Sequence[int], streams: int = 2, *, registers: bool = False) ->
         at += size
     body += [each for stream in range(1, streams) for each in (Record(stream, stream), StreamWait(0, stream))]
     body.append(GroupEnd())
-    around: list[list[Operation]] = [[], []]
-    if registers:
-        around = [[Register(0), Register(1)], [Unregister(0), Unregister(1)]]
-    lane = [Mark(0), *around[0], *body, Drain(0), *around[1], Mark(1)]
+    lane = [Mark(0), *body, Drain(0), Mark(1)]
     offsets = [sum(sizes[:index]) for index in range(len(sizes))]
     expects = [Expect(1, at, size, DATA, at, 1 + index % 2) for index, (at, size) in enumerate(zip(offsets, sizes, strict=True))]
     return plan_of(buffers, [lane], data=[0], poison=[1, 2], streams=streams, events=streams, expects=expects)

@@ -30,8 +30,10 @@ from runner.plan import (
     PoolAlloc,
     PoolFree,
     Record,
+    Register,
     Stream,
     StreamWait,
+    Unregister,
 )
 from runner.plan_check import check_order, check_plan
 from runner.plan_groups import distinct_graphs, groups_of, predecessors
@@ -53,7 +55,7 @@ def plan_with(lane: Sequence[Operation], memory: str = "pinned", streams: Sequen
 def test_the_plans_of_the_contract_are_proven_and_do_what_they_shall_however_late() -> None:
     for plan in (
         plans.graph([8, 16, 4]),
-        plans.graph([8, 16, 4], 3, registers=True),
+        plans.graph([8, 16, 4], 3),
         plans.batches([8, 16, 4]),
         plans.pooled(5, 8, 2),
     ):
@@ -104,7 +106,11 @@ WRONG: dict[str, tuple[Sequence[Operation], str]] = {
     ),
     "memory that comes and goes": (
         [Alloc(2), Graph(0), UP, GroupEnd(), Drain(0), Free(2)],
-        "is allocated or freed by a lane, but a graph knows one address",
+        "is allocated or freed by a lane, so its address is not known before",
+    ),
+    "memory that comes and goes, in a batch": (
+        [Alloc(2), Batch(0), UP, GroupEnd(), Drain(0), Free(2)],
+        "is allocated or freed by a lane, so its address is not known before",
     ),
 }
 
@@ -114,6 +120,13 @@ def test_what_cannot_be_handed_over_together_is_refused(name: str) -> None:
     lane, words = WRONG[name]
     with pytest.raises(PlanError, match=words):
         check_plan(plan_with([*lane, Drain(0)]))
+
+
+def test_memory_that_a_lane_registers_is_for_batches_alone() -> None:
+    locked = [Register(0), Batch(0), UP, GroupEnd(), Drain(0), Unregister(0)]
+    check_plan(plan_with(locked, "pageable"))
+    with pytest.raises(PlanError, match="buffer 'in' is page-locked by a lane, but a graph knows memory as it was before"):
+        check_plan(plan_with([Graph(0) if isinstance(each, Batch) else each for each in locked], "pageable"))
 
 
 @pytest.mark.parametrize("lane", [[Graph(0), UP, GroupEnd()], [Batch(0), UP, GroupEnd()]], ids=["graph", "batch"])

@@ -20,11 +20,14 @@ from runner.memory import DEVICE, kind_of
 from runner.plan import (
     Alloc,
     Barrier,
+    Batch,
     Busy,
     Copy,
     Drain,
     Free,
     Gate,
+    Graph,
+    GroupEnd,
     HostAccess,
     HostCopy,
     HostWait,
@@ -34,6 +37,8 @@ from runner.plan import (
     Mark,
     Operation,
     Plan,
+    PoolAlloc,
+    PoolFree,
     Prefetch,
     Record,
     Register,
@@ -142,6 +147,22 @@ class RecordingRaw(Raw):
         with self.driver.at_handle(stream):
             return super().cuMemPrefetchAsync(address, size, location, flags, stream)
 
+    def cuGraphLaunch(self, graph: Any, stream: int) -> tuple[int]:
+        with self.driver.at_handle(stream):
+            return super().cuGraphLaunch(graph, stream)
+
+    def cuMemcpyBatchAsync(self, *arguments: Any) -> tuple[int]:
+        with self.driver.at_handle(arguments[-1]):
+            return super().cuMemcpyBatchAsync(*arguments)
+
+    def cuMemAllocAsync(self, size: int, stream: int) -> tuple[int, int]:
+        with self.driver.at_handle(stream):
+            return super().cuMemAllocAsync(size, stream)
+
+    def cuMemFreeAsync(self, address: int, stream: int) -> tuple[int]:
+        with self.driver.at_handle(stream):
+            return super().cuMemFreeAsync(address, stream)
+
     def cuEventCreate(self, flags: int) -> tuple[int, Event]:
         return 0, self.driver.make_event(flags)
 
@@ -210,7 +231,14 @@ class Expectation:
         (lane,) = self.plan.lanes
         # A drain of the null stream has an event of its own, made when it is bound.
         markers = itertools.count(len(self.plan.events))
-        return [call for operation in lane for call in self._calls_of(operation, markers)]
+        calls, handed_over = [], False
+        for operation in lane:
+            if isinstance(operation, GroupEnd):
+                handed_over = False
+            elif not handed_over:
+                calls += self._calls_of(operation, markers)
+                handed_over = isinstance(operation, (Graph, Batch))
+        return calls
 
     def _calls_of(self, operation: Operation, markers: Iterator[int]) -> Sequence[str]:
         where = self._stream(operation.stream) if hasattr(operation, "stream") else ""
@@ -245,6 +273,14 @@ class Expectation:
                 return self._memory_calls(buffer, "allocate", "register")
             case Free(buffer=buffer):
                 return self._memory_calls(buffer, "free", "unregister")
+            case PoolAlloc():
+                return [f"pool allocate {where}"]
+            case PoolFree():
+                return [f"pool free {where}"]
+            case Graph():
+                return [f"launch graph {where}"]
+            case Batch():
+                return [f"copy batch {where}"]
             case Register():
                 return ["register"]
             case Unregister():

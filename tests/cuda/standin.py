@@ -1,7 +1,7 @@
 """A stand-in for pycuda.driver and cuda.bindings.driver: every call is recorded, data really move, streams do their work at once.
 
-It is as strict as the driver where a mistake would be ours: freeing twice, copying through freed memory and leaving a context on
-the stack all fail.
+It is as strict as the driver where a mistake would be ours: freeing twice, copying through freed memory, capturing a copy of
+memory that is not page-locked and leaving a context on the stack all fail. A graph is what its captured calls would have done.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import struct
 import threading
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -82,11 +83,14 @@ class StandIn:
         self.fail: dict[str, Error] = {}
         self.ranges: dict[int, tuple[int, str]] = {}
         self.stack: list[object] = []
-        self.attributes = {"map": 1, "managed": 1, "concurrent": 1}
+        self.attributes = {"map": 1, "managed": 1, "concurrent": 1, "pools": 1}
+        self.version = 13_000
         self.pinned_is_really = "pinned"
         self.host_flags: dict[int, int] = {}
         self.prefetched: list[tuple[int, int, int]] = []
         self.clock_ms = 0.0
+        self.captured: list[Callable[[], None]] | None = None
+        self.node = 0
         self.Device = lambda ordinal: SimpleNamespace(
             retain_primary_context=self.retain, get_attribute=self.attributes.__getitem__
         )
@@ -135,13 +139,6 @@ class StandIn:
         self.say("copy d2h")
         self.move(address_of(view), address, len(view), device=address)
 
-    def later(self, action: Callable[[], None]) -> None:
-        """Do something now, or at each launch of the graph that is captured now."""
-        if self.captured is None:
-            action()
-        else:
-            self.captured.append(action)
-
     def memcpy_htod(self, address: int, view: Any) -> None:
         self.say("plain copy h2d")
         self.move(address, address_of(view), len(view), device=address)
@@ -150,9 +147,21 @@ class StandIn:
         self.say("plain copy d2h")
         self.move(address_of(view), address, len(view), device=address)
 
+    def later(self, action: Callable[[], None]) -> None:
+        """Do something now, or at each launch of the graph that is captured now."""
+        if self.captured is None:
+            action()
+        else:
+            self.captured.append(action)
+
     def move(self, dst: int, src: int, size: int, device: int) -> None:
         if self.sort_of(device, size) != "device":
             raise LogicError("cuMemcpy failed: invalid argument")
+        if self.captured is not None and self.sort_of(src if device == dst else dst, size) == "unknown":
+            raise LogicError("cuMemcpy failed: operation not permitted when stream is capturing")
+        self.later(lambda: self.moved(dst, src, size, device))
+
+    def moved(self, dst: int, src: int, size: int, device: int) -> None:
         ctypes.memmove(dst, src, size)
 
     def sort_of(self, address: int, size: int = 1) -> str:
@@ -198,6 +207,13 @@ class Raw:
 
     CUmemLocationType = SimpleNamespace(CU_MEM_LOCATION_TYPE_DEVICE=1, CU_MEM_LOCATION_TYPE_HOST=2)
     CUmemLocation = SimpleNamespace
+    CUstreamCaptureMode = SimpleNamespace(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL=1)
+    CUmemcpyAttributes = SimpleNamespace
+    CUmemcpySrcAccessOrder = SimpleNamespace(CU_MEMCPY_SRC_ACCESS_ORDER_STREAM=1)
+    CUdevice_attribute = SimpleNamespace(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED=115)
+    CUmemPool_attribute = SimpleNamespace(CU_MEMPOOL_ATTR_RELEASE_THRESHOLD=4)
+    CUstream = CUdeviceptr = cuuint64_t = staticmethod(int)
+    CUDA_VERSION = 13_000
 
     def __init__(self, driver: StandIn) -> None:
         self.driver = driver
@@ -237,6 +253,79 @@ class Raw:
         self.driver.say("prefetch")
         self.driver.prefetched.append((location.type, location.id, size))
         return (0,) if self.driver.sort_of(address, size) == "managed" else (1,)
+
+    def cuStreamBeginCapture(self, stream: int, mode: int) -> tuple[int]:
+        self.driver.captured = []
+        return (0,)
+
+    def cuStreamEndCapture(self, stream: int) -> tuple[int, list[Callable[[], None]] | None]:
+        captured, self.driver.captured = self.driver.captured, None
+        return 0, captured
+
+    def cuGraphInstantiate(self, graph: list[Callable[[], None]], flags: int) -> tuple[int, list[Callable[[], None]]]:
+        self.driver.say("instantiate")
+        return 0, list(graph)
+
+    def cuGraphUpload(self, graph: object, stream: int) -> tuple[int]:
+        return (0,)
+
+    def cuGraphDestroy(self, graph: list[Callable[[], None]]) -> tuple[int]:
+        graph.clear()
+        return (0,)
+
+    def cuGraphExecDestroy(self, graph: list[Callable[[], None]]) -> tuple[int]:
+        self.driver.say("destroy graph")
+        graph.clear()
+        return (0,)
+
+    def cuGraphLaunch(self, graph: list[Callable[[], None]], stream: int) -> tuple[int]:
+        self.driver.say("launch graph")
+        for number, node in enumerate(graph, 1):
+            self.driver.node = number
+            node()
+        self.driver.node = 0
+        return (0,) if graph else (1,)
+
+    def cuDriverGetVersion(self) -> tuple[int, int]:
+        return 0, self.driver.version
+
+    def cuMemcpyBatchAsync(
+        self, to: list[int], source: list[int], sizes: list[int], count: int, attributes: list[Any], first: list[int],
+        number: int, stream: int,
+    ) -> tuple[int]:  # fmt: skip
+        self.driver.say("copy batch")
+        if (first, number, attributes[0].srcAccessOrder) != ([0], 1, 1) or not count == len(to) == len(source) == len(sizes):
+            return (1,)
+        for dst, src, size in zip(to, source, sizes, strict=True):
+            self.driver.move(dst, src, size, device=dst if self.driver.sort_of(dst) == "device" else src)
+        return (0,)
+
+    def cuDeviceGetAttribute(self, attribute: int, ordinal: int) -> tuple[int, int]:
+        return 0, self.driver.attributes["pools"]
+
+    def cuDeviceGetMemPool(self, ordinal: int) -> tuple[int, str]:
+        return 0, "pool"
+
+    def cuMemPoolSetAttribute(self, pool: str, attribute: int, value: int) -> tuple[int]:
+        self.driver.say(f"pool keeps {'all' if value else 'nothing'}")
+        return (0,)
+
+    def cuMemPoolTrimTo(self, pool: str, size: int) -> tuple[int]:
+        self.driver.say("trim pool")
+        return (0,)
+
+    def cuMemAllocAsync(self, size: int, stream: int) -> tuple[int, int]:
+        self.driver.say("pool allocate")
+        if size > self.driver.mem_get_info()[0]:
+            return 2, 0
+        allocation = Allocation(self.driver, "device", size)
+        self.managed[allocation.address] = allocation
+        return 0, allocation.address
+
+    def cuMemFreeAsync(self, address: int, stream: int) -> tuple[int]:
+        self.driver.say("pool free")
+        del self.driver.ranges[address], self.managed[address]
+        return (0,)
 
     def cuGetErrorString(self, status: int) -> tuple[int, bytes]:
         return 0, b"invalid argument"
@@ -290,7 +379,12 @@ class Module:
 
     def increment(self, grid: Any, block: Any, packed: bytes, shared: int, stream: Any) -> None:
         self.driver.say("launch increment")
-        self.words(*struct.unpack("=QQ", packed))[:] += np.uint32(1)
+        words = self.words(*struct.unpack("=QQ", packed))
+
+        def increment() -> None:
+            words[:] += np.uint32(1)
+
+        self.driver.later(increment)
 
     def pattern(self, grid: Any, block: Any, packed: bytes, shared: int, stream: Any) -> None:
         self.driver.say("launch pattern")

@@ -43,33 +43,38 @@ class StandInCupti:
         self.enabled: set[int] = set()
         self.records: list[Any] = []
         self.correlation = 0
-        self._say, self._move = self.driver.say, self.driver.move
-        self.driver.say, self.driver.move = self.said, self.moved  # type: ignore[method-assign]
-        self.way = ""
+        self._say, self._moved = self.driver.say, self.driver.moved
+        self.driver.say, self.driver.moved = self.said, self.moved  # type: ignore[method-assign]
 
     def said(self, call: str) -> None:
         self.correlation += 1
-        self.way = call.removeprefix("plain ").removeprefix("copy ")
         self._say(call)
-        if call.startswith("launch"):
-            self.keep(Kind.CONCURRENT_KERNEL)
+        if call.startswith("launch") and call != "launch graph":
+            self.driver.later(lambda: self.keep(Kind.CONCURRENT_KERNEL))
 
     def moved(self, dst: int, src: int, size: int, device: int) -> None:
-        self._move(dst, src, size, device)
+        self._moved(dst, src, size, device)
+        way = "h2d" if device == dst else "d2h"
         for offset in range(0, size, self.piece):
-            side = self.memory[self.way]
+            side = self.memory[way]
             self.keep(
                 Kind.MEMCPY,
                 bytes=min(self.piece, size - offset),
-                copy_kind={"h2d": 1, "d2h": 2}[self.way],
-                src_kind=side if self.way == "h2d" else 3,
-                dst_kind=3 if self.way == "h2d" else side,
+                copy_kind={"h2d": 1, "d2h": 2}[way],
+                src_kind=side if way == "h2d" else 3,
+                dst_kind=3 if way == "h2d" else side,
             )
 
     def keep(self, kind: Kind, **more: int) -> None:
         if kind in self.enabled:
             now = self.get_timestamp()
-            times = {"start": now, "end": now + 50, "correlation_id": self.correlation, "stream_id": 7}
+            times = {
+                "start": now,
+                "end": now + 50,
+                "correlation_id": self.correlation,
+                "stream_id": 7,
+                "graph_node_id": self.driver.node,
+            }
             self.records.append(SimpleNamespace(kind=int(kind), **times, **more))
 
     def do(self, call: str) -> None:

@@ -23,6 +23,7 @@ RING = "kind: pipeline, schedule: overlapped, total: 1000, chunk: 300"
 NOTHING: frozenset[str] = frozenset()
 DEVICE_MEMORY = frozenset({"allocate device", "free device"})
 LOCKING = frozenset({"register", "unregister"})
+POOL = frozenset({f"pool {verb} s{stream}" for verb in ("allocate", "free") for stream in range(3)})
 ALL_MEMORY = DEVICE_MEMORY | LOCKING | {"allocate pinned", "free pinned", "allocate managed", "free managed"}
 CASES = {
     "transfer": (f"kind: transfer, {EVERY}, direction: [h2d, d2h, bidirectional], size: 1000, chunk: 300, streams: 2", NOTHING),
@@ -64,11 +65,30 @@ CASES = {
         "kind: pipeline, schedule: serialized, total: 1000, chunk: 300, allocate: per_chunk, buffer: [pageable, pinned]",
         DEVICE_MEMORY | {"allocate pinned", "free pinned"},
     ),
+    "by one graph": (
+        f"{RING}, streams: [1, 3], submit: graph, issue: [depth_first, breadth_first], direction: [round_trip, upload, download]",
+        NOTHING,
+    ),
+    "by one graph, a stream an engine": (f"{RING}, streams: 3, slots: 2, layout: per_engine, submit: graph", NOTHING),
+    "by batches": (
+        "kind: pipeline, schedule: overlapped, total: 1000, chunk: 100, streams: 3, slots: [3, 6], layout: per_engine, "
+        "issue: breadth_first, submit: batch",
+        NOTHING,
+    ),
+    "by batches of a transfer": (
+        "kind: transfer, buffer: [pinned, mapped], direction: [h2d, d2h, bidirectional], size: 1000, chunk: 300, "
+        "streams: [1, 3], submit: batch, batch: [1, 2]",
+        NOTHING,
+    ),
+    "from the pool": (f"{RING}, streams: 3, allocate: pool, staging: [direct, copy]", POOL),
+    "from the pool, a stream an engine": (f"{RING}, streams: 3, slots: 4, layout: per_engine, allocate: pool", POOL),
     "concurrency": ("kind: concurrency, copies: [[h2d, h2d], [h2d, d2h], [d2h]], size: 1000", NOTHING),
     "blocking": ("kind: blocking, buffer: [pageable, pinned], direction: [h2d, d2h], size: 1000, busy_ms: 5", NOTHING),
     "submission": ("kind: submission, operation: [copy, launch, record], size: 1000, count: 5", NOTHING),
+    "submission of graphs": ("kind: submission, operation: graph, nodes: [1, 4], size: 1000, count: 5", NOTHING),
     "allocation": (f"kind: allocation, {EVERY}, size: 5000", ALL_MEMORY),
     "allocation on the device": ("kind: allocation, where: device, size: 5000", DEVICE_MEMORY),
+    "allocation from the pool": ("kind: allocation, where: device, allocator: pool, size: 5000", POOL),
     "access by the processor": (f"kind: access, by: cpu, {EVERY}, pattern: [read, write, increment], size: 1000", NOTHING),
     "access by kernels": (f"kind: access, by: kernel, {IN_PLACE}, pattern: [read, write, increment], size: 1000", NOTHING),
     "access on the device": (

@@ -58,14 +58,14 @@ RUNS = [
     (f"{RING}, staging: copy, staging_threads: [1, 3], streams: 2, compute: {{ratio: [0.5, 2]}}", ["wall_ms"]),
     (f"{RING}, staging: copy, staging_lanes: [1, 3], staging_threads: [1, 2], streams: 4", ["wall_ms"]),
     (
-        f"{RING}, streams: [1, 3], staging: [direct, register], submit: [calls, graph], issue: [depth_first, breadth_first]",
+        f"{RING}, streams: [1, 3], submit: [calls, graph], issue: [depth_first, breadth_first]",
         ["wall_ms"],
     ),
     (
         f"{RING}, streams: 3, slots: 2, layout: per_engine, submit: graph, buffer: [pinned, registered, write_combined, mapped]",
         ["wall_ms", "instantiate_ms"],
     ),
-    (f"{RING}, direction: [upload, download], staging: [direct, register], streams: 2, submit: graph", ["instantiate_ms"]),
+    (f"{RING}, direction: [upload, download], streams: 2, submit: graph", ["instantiate_ms"]),
     (f"{BATCHES}, direction: round_trip, staging: [direct, register], slots: [2, 6]", ["wall_ms"]),
     (f"{RING}, streams: 3, staging: [direct, copy, register], allocate: pool", ["wall_ms"]),
     (f"{RING}, streams: 3, slots: 4, layout: per_engine, allocate: pool", ["wall_ms"]),

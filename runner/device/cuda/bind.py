@@ -57,7 +57,6 @@ class Binder:
         self._plan, self._of = plan, resources
         timed = [operation for lane in (plan.prepare, *plan.lanes) for operation in lane]
         self._late = {operation.buffer for operation in timed if isinstance(operation, Alloc | PoolAlloc)}
-        self._locked_later = {operation.buffer for operation in timed if isinstance(operation, Register)}
         self._freed = {operation.buffer for operation in timed if isinstance(operation, Free)}
         self._makers: dict[type, Callable[[Any], Iterable[Call]]] = {
             Alloc: lambda op: [partial(resources.memory.allocate, op.buffer)],
@@ -102,23 +101,12 @@ class Binder:
         return lane
 
     def _group(self, group: Group) -> Call:
-        """Make a group the one call that it is.
-
-        What a lane will have page-locked by then is so while its graph is made: else its copies would be of pageable memory.
-        """
-        stream, memory = self._of.streams[group.opener.stream], self._of.memory
+        """Make a group the one call that it is."""
+        stream = self._of.streams[group.opener.stream]
         if not group.captured:
             return batch_call(self._of.context, [self._addresses(operation) for operation in group.operations], stream)
-        used = {getattr(operation, side, -1) for operation in group.operations for side in ("src", "dst", "buffer")}
-        locked = [buffer for buffer in sorted(used & self._locked_later) if not memory.registered(buffer)]
-        for buffer in locked:
-            memory.register(buffer)
-        try:
-            calls = [call for operation in group.operations for call in self._makers[type(operation)](operation)]
-            return self._of.graphs.launch((group.opener, group.operations), stream, calls)
-        finally:
-            for buffer in locked:
-                memory.unregister(buffer)
+        calls = [call for operation in group.operations for call in self._makers[type(operation)](operation)]
+        return self._of.graphs.launch((group.opener, group.operations), stream, calls)
 
     def bind_setup(self, operation: Operation) -> list[Call]:
         """Bind one operation of `setup`, to be run before the next is bound.

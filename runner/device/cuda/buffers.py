@@ -110,10 +110,6 @@ class SessionMemory:
         region, self._regions[index] = self.region(index), None
         self._ordered.free(region.address, stream)
 
-    def registered(self, index: int) -> bool:
-        """Whether a buffer is page-locked in place now."""
-        return index in self._registered
-
     def register(self, index: int) -> None:
         """Page-lock a buffer where it lies."""
         region = self.region(index)

@@ -25,8 +25,8 @@ class Graphs:
     def launch(self, key: Hashable, stream: Any, calls: Sequence[Call]) -> Call:
         """Return the ready launch of what `calls` do, into a stream; a graph of the same `key` is not made again.
 
-        What is copied from or to the host must be page-locked now, or its copies would be made for pageable memory. Raises the
-        driver's error as PyCUDA's.
+        What is copied from or to the host must be page-locked now, and stay so: a graph that was launched after its memory had
+        been unlocked and page-locked anew, at the same address, cost an H200 its context. Raises the driver's error as PyCUDA's.
         """
         graph = self._made.get(key)
         if graph is None:
