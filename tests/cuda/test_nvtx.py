@@ -62,8 +62,8 @@ def test_a_play_and_its_operations_have_ranges(bench: Bench) -> None:
     assert nvtx.log[0] == "copy c_1, play 3"
     assert nvtx.log[1:] == [
         "  Record",
-        "  Copy h2d 4096 B, stream 0",
-        "  Copy h2d 4096 B, stream 0",
+        "  Copy h2d 4096 B, h2d 0",
+        "  Copy h2d 4096 B, h2d 0",
         "  Record",
         "  HostWait",
     ]

@@ -91,7 +91,7 @@ def load_ranges(environment: Mapping[str, str], load: Callable[[str], Any] = imp
 
 
 def operation_name(plan: Plan, operation: Operation) -> str:
-    """Return what a range is called: `Copy h2d 4194304 B, stream 1`."""
+    """Return what a range is called: `Copy h2d 4194304 B, h2d 0` (type, direction, bytes, the stream's name)."""
     words = [type(operation).__name__]
     if isinstance(operation, Copy):
         words.append(operation.direction)
