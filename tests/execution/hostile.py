@@ -10,11 +10,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import ClassVar
 
 from runner.errors import CaseFailed
 from runner.expand import Case
 from runner.plan import Plan
 from runner.scenarios.base import Scenario
+from runner.scenarios.hazard import Hazard
 from runner.scenarios.transfer import Transfer
 
 FILE = "DMALAB_TEST_PID_FILE"
@@ -78,3 +80,10 @@ def case_of(kind: type[Transfer] = Transfer, case_id: str = "c_1") -> Case:
 
 def case(model: Scenario, case_id: str = "c_1") -> Case:
     return Case(case_id, "one", 0, model, "", {"size": 2**20})
+
+
+class Breaks(Hazard):
+    """A mistake that nobody expects: an illegal address, in the process that measures all the other cases."""
+
+    ISOLATED: ClassVar[bool] = False
+    TOLERATES: ClassVar[bool] = False

@@ -24,7 +24,7 @@ from runner.scenarios.hazard import Hazard
 from runner.scenarios.pipeline import Pipeline
 from runner.scenarios.transfer import Transfer
 from runner.spec.experiment import Measure
-from tests.execution.hostile import FILE, Dies, Hangs, Raises, case, case_of
+from tests.execution.hostile import FILE, Breaks, Dies, Hangs, Raises, case, case_of
 from tests.execution.test_isolated import PATIENCE_S, until_gone
 
 MEASURE = Measure(warmup=1, samples=2)
@@ -64,9 +64,13 @@ def test_whatever_ends_the_process_costs_its_own_case_alone(bench: Bench) -> Non
 
 def test_a_device_that_a_case_has_lost_is_opened_anew(bench: Bench) -> None:
     hazard = Hazard(kind="hazard", fault="pageable_pointer", buffer="pageable")
-    broken, after = swept(bench, case(hazard, "c_0"), case_of(case_id="c_1"))
-    assert (broken.status, after.status) == ("ok", "ok")
-    assert broken.samples[-1].figures == {"faulted": 1.0}
+    mistake = Breaks(kind="hazard", fault="pageable_pointer", buffer="pageable")
+    meant, after, broken, last = swept(
+        bench, case(hazard, "c_0"), case_of(case_id="c_1"), case(mistake, "c_2"), case_of(case_id="c_3")
+    )
+    assert [each.status for each in (meant, after, broken, last)] == ["ok", "ok", "failed", "ok"]
+    assert meant.samples[-1].figures == {"faulted": 1.0}
+    assert broken.reason
 
 
 def test_a_case_that_hangs_is_given_up_at_its_deadline(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
