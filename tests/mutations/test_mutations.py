@@ -30,13 +30,26 @@ MODELS: dict[str, Scenario] = {
     "stream an engine": case_of(
         kind="pipeline", schedule="overlapped", staging="direct", layout="per_engine", total=4000, chunk=400, streams=3
     ),
+    "graph": case_of(kind="pipeline", schedule="overlapped", submit="graph", total=4000, chunk=400, streams=3),
+    "batches": case_of(
+        kind="pipeline",
+        schedule="overlapped",
+        submit="batch",
+        layout="per_engine",
+        issue="breadth_first",
+        total=4000,
+        chunk=400,
+        streams=3,
+        slots=6,
+    ),
+    "pool": case_of(kind="pipeline", schedule="overlapped", allocate="pool", total=4000, chunk=400, streams=3),
     "serialized": case_of(kind="pipeline", schedule="serialized", staging="copy", total=4000, chunk=1000),
     "concurrency": case_of(kind="concurrency", copies=("h2d", "d2h"), size=4000),
     "blocking": case_of(kind="blocking", direction="h2d", size=4000, busy_ms=1.0),
     "submission": case_of(kind="submission", operation="copy", size=4000, count=5),
     "in place": case_of(kind="access", by="kernel", pattern="increment", size=4000),
 }
-PIPELINES = ["ring", "direct", "stream an engine", "serialized"]
+PIPELINES = ["ring", "direct", "stream an engine", "serialized", "graph", "batches", "pool"]
 
 
 @pytest.fixture
@@ -73,7 +86,7 @@ def test_each_copy_or_kernel_on_the_null_stream_is_refused(name: str) -> None:
     assert moved or name == "in place"
 
 
-@pytest.mark.parametrize("name", ["upload", "gated", "ring", "direct"])
+@pytest.mark.parametrize("name", ["upload", "gated", "ring", "direct", "pool"])
 def test_a_binding_to_the_null_stream_shows_in_the_recorded_calls(
     recording: RecordingBench, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -165,6 +178,22 @@ def test_every_stream_wait_between_engines_is_needed() -> None:
     for index in places(plan, StreamWait):
         with pytest.raises(PlanError):
             check_order(without(plan, index))
+
+
+@pytest.mark.parametrize("name", ["graph", "batches"])
+def test_every_stream_wait_of_what_is_handed_over_together_is_needed(name: str) -> None:
+    plan = MODELS[name].plan()
+    # The host waits for the stream of a graph alone; a wait before a batch may follow from that before the one behind it.
+    for index in places(plan, StreamWait):
+        with pytest.raises(PlanError):
+            check_plan(without(plan, index))
+
+
+def test_a_graph_that_leaves_a_copy_out_shows_in_its_nodes(recording: RecordingBench) -> None:
+    plan = MODELS["graph"].plan()
+    seen = recording.timed_calls(plan, lambda session: next(iter(session._of.graphs._made.values())).pop())
+    assert seen.calls == Expectation(plan).timed()
+    assert seen.wrong_bytes > 0
 
 
 def test_a_gate_that_nobody_opens_is_refused() -> None:
