@@ -26,16 +26,17 @@ def measured_rows(rows: Iterable[Row]) -> list[Row]:
 def varying_axes(rows: Sequence[Row]) -> list[str]:
     """Return the columns of the axes that tell the cases of a scenario apart, in the order of the tables.
 
-    What follows from the scenario alone is left out, as is an axis that repeats an earlier one in every row (slots = streams).
+    What follows from the scenario alone is left out, as is an axis that repeats an earlier one wherever it is (slots = streams).
     """
     seen: dict[str, dict[Cell, set[Cell]]] = {}
     for row in rows:
         for axis in AXIS_NAMES:
-            seen.setdefault(axis, {}).setdefault(row.get("scenario"), set()).add(row.get(axis))
-    found = [axis for axis, scenarios in seen.items() if any(len(values) > 1 for values in scenarios.values())]
+            if axis in row:
+                seen.setdefault(axis, {}).setdefault(row.get("scenario"), set()).add(row[axis])
+    found = [axis for axis in AXIS_NAMES if any(len(values) > 1 for values in seen.get(axis, {}).values())]
     kept: list[str] = []
     for axis in found:
-        if not any(all(row.get(axis) == row.get(other) for row in rows) for other in kept):
+        if not any(all(row[axis] == row.get(other) for row in rows if axis in row) for other in kept):
             kept.append(axis)
     return kept
 
