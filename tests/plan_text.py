@@ -5,11 +5,14 @@ from __future__ import annotations
 from runner.plan import (
     Alloc,
     Barrier,
+    Batch,
     Busy,
     Copy,
     Drain,
     Free,
     Gate,
+    Graph,
+    GroupEnd,
     HostAccess,
     HostCopy,
     HostWait,
@@ -19,6 +22,8 @@ from runner.plan import (
     Mark,
     Operation,
     Plan,
+    PoolAlloc,
+    PoolFree,
     Prefetch,
     Record,
     Register,
@@ -76,6 +81,14 @@ def _line(plan: Plan, operation: Operation) -> str:
             return f"alloc {plan.buffers[buffer].name}"
         case Free(buffer):
             return f"free {plan.buffers[buffer].name}"
+        case PoolAlloc(stream, buffer):
+            return f"s{stream}: alloc {plan.buffers[buffer].name}"
+        case PoolFree(stream, buffer):
+            return f"s{stream}: free {plan.buffers[buffer].name}"
+        case Graph(stream) | Batch(stream):
+            return f"s{stream}: begin {type(operation).__name__.lower()}"
+        case GroupEnd():
+            return "end"
         case Register(buffer):
             return f"register {plan.buffers[buffer].name}"
         case Unregister(buffer):

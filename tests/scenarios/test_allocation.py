@@ -139,6 +139,12 @@ def test_what_it_says_in_the_table_and_in_words() -> None:
     assert allocation(where="device").columns()["buffer"] is None
     assert (allocation().payload_bytes(), allocation().ways()) == (8, 0)
     assert allocation(where="device").describe() == "allocate 8 bytes of memory of the device and free them"
+    pooled = allocation(where="device", allocator="pool")
+    assert pooled.describe() == "allocate 8 bytes of memory of the device from the driver's pool and free them"
+    assert [line for line in lane_text(pooled.plan()) if "memory" in line and ("alloc" in line or "free" in line)] == [
+        "s0: alloc memory",
+        "s0: free memory",
+    ]
     assert allocation(buffer="registered", pages="huge").describe() == (
         "allocate 8 bytes of registered memory with huge pages, write every word for the first time, page-lock them where they "
         "lie and undo that, and free them"
@@ -155,6 +161,7 @@ def test_every_combination_is_refused_at_a_field_or_proven_safe() -> None:
     [
         ({"size": 6}, "size", "6 bytes are no multiple of the word"),
         ({"where": "device", "buffer": "pinned"}, "buffer", "memory of the device is not pinned"),
+        ({"allocator": "pool"}, "allocator", "the pool has memory of the device alone"),
         ({"where": "device", "pages": "huge"}, "pages", "the driver chooses"),
         ({"pages": "huge"}, "pages", "pinned memory cannot have huge pages"),
         ({"buffer": "pageable", "memlock_limit": 4096}, "memlock_limit", "only memory that is page-locked"),

@@ -22,6 +22,7 @@ def submission(**fields: Any) -> Submission:
         ("copy", ["s0: h2d device[0:8] <- host[0:8]", "s0: h2d device[8:16] <- host[8:16]"], (Expect(1, 0, 16, 1, 0),)),
         ("launch", ["s0: add 1 to device[0:8]", "s0: add 1 to device[0:8]"], (Expect(0, 0, 8, 1, 0, 2),)),
         ("record", ["s0: record event 0", "s0: record event 1"], ()),
+        ("graph", ["s0: begin graph", "s0: add 1 to device[0:8]", "end"] * 2, (Expect(0, 0, 8, 1, 0, 2),)),
     ],
 )
 def test_the_calls_stand_between_two_marks(operation: str, calls: list[str], expects: tuple[Expect, ...]) -> None:
@@ -49,6 +50,22 @@ def test_a_call_costs_its_part_of_all_and_copies_compare_them_with_the_data() ->
     timed = iter((0, 6_000_000))
     events = tuple(next(timed) if event.timed else None for event in records.events)
     assert submission(operation="record").figures(records, Trace(trace.host_ns, events, cpu_ns=trace.cpu_ns)) == common
+
+
+def test_the_launch_of_a_graph_costs_its_part_of_all_and_so_does_each_node() -> None:
+    model = submission(operation="graph", nodes=5)
+    trace = Trace((0, 1_000_000, 4_000_000, 9_000_000), (0, 6_000_000), cpu_ns=(0, None, None, 8_000_000), instantiate_ns=70_000)
+    figures = model.figures(model.plan(), trace)
+    assert (figures["call_us"], figures["node_us"], figures["instantiate_ms"]) == (1500.0, 300.0, 0.07)
+    assert (model.columns()["nodes"], submission().columns()["nodes"]) == (5, None)
+    assert model.describe() == "launch a graph of 5 kernels over 8 bytes each 2 times in one stream"
+
+
+def test_graphs_that_cannot_be_are_refused() -> None:
+    fields = {"kind": "submission", "size": 8}
+    assert refusal({**fields, "operation": "launch", "nodes": 2}) == ("nodes", "only a graph has nodes")
+    assert refusal({**fields, "operation": "graph", "nodes": 1000, "count": 1000})[0] == "count"
+    assert refusal({**fields, "operation": "graph", "size": 7})[0] == "size"
 
 
 def test_only_copies_carry_bytes_over_the_link() -> None:

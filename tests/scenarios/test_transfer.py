@@ -293,3 +293,30 @@ def test_a_transfer_says_in_words_what_it_does() -> None:
         "copy 12 bytes from host to device in 2 copies of up to 8 bytes by async calls of a kernel on 1 stream; "
         "the host buffer is registered with huge pages"
     )
+
+
+def test_a_batch_is_all_that_a_stream_has_of_the_copies() -> None:
+    lane = lane_text(transfer(size=20, chunk=8, streams=2, submit="batch").plan())
+    begun = lane.index("s0: begin batch")
+    assert lane[begun : begun + 7] == [
+        "s0: begin batch",
+        "s0: h2d h2d device[0:8] <- h2d host[0:8]",
+        "s0: h2d h2d device[16:20] <- h2d host[16:20]",
+        "end",
+        "s1: begin batch",
+        "s1: h2d h2d device[8:16] <- h2d host[8:16]",
+        "end",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"buffer": "pageable"}, "a call that moves pageable memory may hold the host"),
+        ({"buffer": "managed"}, "a call that moves managed memory may hold the host"),
+        ({"mover": "kernel"}, "a batch holds copies of an engine, not of a kernel"),
+        ({"call": "sync"}, "the plain call waits for its one copy"),
+    ],
+)
+def test_copies_that_no_batch_can_hold_are_refused(fields: dict[str, object], words: str) -> None:
+    assert refusal({"kind": "transfer", "direction": "h2d", "size": 16, "submit": "batch", **fields}) == ("submit", words)
