@@ -89,8 +89,9 @@ bench: $(STAMP) ## time the runner itself on the simulated device
 bench-gpu: $(STAMP) ## compare with native code on the GPU
 	@set -f; $(PY) benchmarks/gpu.py $$DMALAB_ARGS
 
-tables: $(STAMP) ## write the README's tables from results/reference/
+tables: $(STAMP) ## write the README's tables, page and picture from results/reference/
 	$(PY) tools/readme_tables.py
+	PYTHONPATH=. $(PY) tools/pages.py
 
 clean: ## remove .venv and caches; results stay
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

@@ -75,10 +75,13 @@ def page(run: RunTables, *, beside: bool = True) -> str:
 
 
 def page_figures(run: RunTables) -> list[PageFigure]:
-    """Return the figures for which a run has the numbers, in the order of the page; none of several experiments together."""
+    """Return the figures for which a run has the numbers, in the order of the page; none of several experiments together.
+
+    Where pipelines are compared with their bounds, that is what the file asks, and stands first.
+    """
     if run.of_several:
         return []
-    found = [size_figure(run), *heat_figures(run), bars_figure(run), held_figure(run), predicted_figure(run)]
+    found = [bars_figure(run), *heat_figures(run), size_figure(run), held_figure(run), predicted_figure(run)]
     return [figure for figure in found if figure is not None]
 
 

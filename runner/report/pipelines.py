@@ -24,6 +24,8 @@ from runner.units import counted
 
 MOST_MAPS: Final = 4
 MOST_BARS: Final = 12
+HEAT_COLOURS: Final = ((0, "#f4efe2"), (0.5, "#b5d9e6"), (1, "#4fb0dc"))
+"""From worst to best; dark text can be read on each of them."""
 BOUNDS: Final = {
     "bound_none_ms": ("nothing overlaps", "line-ns"),
     "bound_one_way_ms": ("one copy engine", "diamond-open"),
@@ -69,7 +71,7 @@ def bars_figure(run: RunTables) -> PageFigure | None:
     ]
     layout = {
         "barmode": "group",
-        "height": 180 + 70 * len(rows),
+        "height": 230 + 70 * len(rows),
         "xaxis": {"title": {"text": "wall time, ms"}, "rangemode": "tozero"},
         "yaxis": {"automargin": True},
     }
@@ -108,7 +110,8 @@ def _heat(place: int, name: str, grid: Grid) -> PageFigure | None:
         "texttemplate": "%{text}",
         "hoverongaps": False,
         "hovertemplate": f"chunk %{{y}}, streams %{{x}}: %{{z:.4g}} {unit}<extra></extra>",
-        "colorscale": "Viridis",
+        "textfont": {"color": "#111"},
+        "colorscale": HEAT_COLOURS,
         "reversescale": timed,
         "colorbar": {"title": {"text": unit}, "thickness": 12},
     }

@@ -85,7 +85,7 @@ def visit(browser: Any, tmp_path: Path) -> Iterator[Open]:
 
 
 @pytest.mark.parametrize(
-    ("name", "plots"), [("overlap", ["size", "heat0", "bars"]), ("bandwidth", ["size", "held"]), ("claims", [])]
+    ("name", "plots"), [("overlap", ["bars", "heat0", "size"]), ("bandwidth", ["size", "held"]), ("claims", [])]
 )
 def test_the_pages_of_the_published_runs_are_whole(visit: Open, name: str, plots: list[str]) -> None:
     seen = visit(REFERENCE / name)
@@ -101,7 +101,7 @@ def test_a_phone_and_the_dark_are_served(visit: Open, tmp_path: Path, width: int
     verdicts = [{"claim": word, "verdict": word, "reason": "so"} for word in ("confirmed", "refuted", "undecided")]
     predicted = [{"case_id": rows[0]["case_id"], "metric": "wall_ms", "measured": 2.0, "predicted": 1.0}]
     seen = visit(run_folder(tmp_path / "run", rows, verdicts=verdicts, predicted=predicted), width, scheme)
-    assert seen.drawn() == ["size", "heat0", "bars", "held", "predicted"]
+    assert seen.drawn() == ["bars", "heat0", "size", "held", "predicted"]
     assert seen.quiet()
     assert seen.faults() == []
     assert seen.page.evaluate("document.documentElement.scrollWidth") <= width, "nothing sticks out"
@@ -146,7 +146,7 @@ def test_hostile_names_are_shown_as_they_are(visit: Open, tmp_path: Path) -> Non
     rows = [pipeline(chunk * MIB, streams, 60.0, scenario=HOSTILE) for chunk in (1, 2) for streams in (1, 2)]
     seen = visit(run_folder(tmp_path / "run", rows, question=HOSTILE, experiment=HOSTILE))
     seen.page.on("dialog", lambda dialog: seen.said.append(dialog.message))
-    assert seen.drawn() == ["size", "heat0", "bars"]
+    assert seen.drawn() == ["bars", "heat0", "size"]
     assert seen.page.inner_text("h1") == HOSTILE
     assert seen.column("scenario") == [HOSTILE] * 4
     assert "<b>bold</b>" in seen.page.text_content("#plot-bars .yaxislayer-above")

@@ -180,3 +180,11 @@ def test_json_for_the_page_ends_no_script(tmp_path: Path) -> None:
     html = page(read_run(run_folder(tmp_path, [transfer(MIB, 1.0, reason="</script><!--\u2028")])))
     assert "</script><!--" not in html.split('id="case-data">')[1].split("</script>")[0]
     assert "\u2028" not in html.split('id="case-data">')[1].split("</script>")[0]
+
+
+def test_the_published_page_is_that_of_the_published_run() -> None:
+    folder = ROOT / "results" / "reference" / "nvidia-h200" / "overlap"
+    published = (folder / "report.html").read_text(encoding="utf-8")
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["run_id"] in published, "make tables writes it"
+    assert (ROOT / "docs" / "pictures" / "overlap.png").read_bytes().startswith(b"\x89PNG")

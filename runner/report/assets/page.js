@@ -24,7 +24,9 @@
 
   function draw(spec, isDark) {
     const place = placeOf(spec);
-    Plotly.react(place, spec.data, themed(spec.layout, isDark, place.clientWidth < 500), config);
+    const ink = isDark ? "#e8ebee" : "#1a1f24";
+    const data = spec.data.map((trace) => (trace.error_x ? { ...trace, error_x: { ...trace.error_x, color: ink } } : trace));
+    Plotly.react(place, data, themed(spec.layout, isDark, place.clientWidth < 500), config);
     drawn.add(spec);
   }
 
