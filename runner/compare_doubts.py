@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from runner.compared_run import ComparedRun
+from runner.compared_run import SETTINGS, ComparedRun
 from runner.stats import median
 from runner.two_samples import ratio_of
+from runner.units import counted
 
 WATCHED: Final[Mapping[str, str]] = {
     "device.name": "the device",
     "device.uuid": "the very GPU",
     "device.driver": "the driver",
     "device.cuda_driver_api": "the driver's CUDA version",
-    "device.wait": "how threads wait",
     "device.numa_node": "the GPU's NUMA node",
     "device.pcie_generation": "the link's generation under load",
     "device.pcie_width": "the link's width under load",
@@ -40,8 +40,7 @@ WATCHED: Final[Mapping[str, str]] = {
     "host.packages.numpy": "NumPy",
 }
 """What of a manifest changes what is measured, in words."""
-WATCHED_COLUMNS: Final[Mapping[str, str]] = {"placement": "where thread and memory were kept", "wait": "how threads wait"}
-UNFINISHED: Final = "complete"
+FINISHED: Final = "complete"
 
 
 def doubts_between(a: ComparedRun, b: ComparedRun, threshold: float) -> Iterator[str]:
@@ -56,12 +55,18 @@ def doubts_between(a: ComparedRun, b: ComparedRun, threshold: float) -> Iterator
         mine, theirs = _at(a.manifest, path), _at(b.manifest, path)
         if mine is not None and theirs is not None and mine != theirs:
             yield f"{what} differs: {_short(mine)} in A, {_short(theirs)} in B"
+    for column, what in SETTINGS.items():
+        mine, theirs = a.settings.get(column), b.settings.get(column)
+        if mine and theirs and mine != theirs:
+            yield f"{what} differs: {mine} in A, {theirs} in B"
     if any(a.manifest.get(name) != b.manifest.get(name) for name in ("spec_sha256", "overrides")):
         yield "the two files of the experiment, or what --set changed, are not the same"
     for name, run in (("A", a), ("B", b)):
         status = run.manifest.get("status")
-        if status not in (None, UNFINISHED):
+        if status not in (None, FINISHED):
             yield f"{name} is {status}: not every case was measured"
+        if run.foreign_rows:
+            yield f"{name} has {counted(run.foreign_rows, 'row')} of other runs in its summary.csv, which are left out"
     yield from _sentinel(a, b, threshold)
 
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from runner.results import Results
 
 TIME_UNITS: Final = ("ms", "us")
+SETTINGS: Final[Mapping[str, str]] = {"placement": "where thread and memory were kept", "wait": "how threads wait"}
+"""Columns of how a run was made, each with what it says."""
 SENTINEL_METRIC: Final = "event_ms"
 _ROLES: Final = ("sample", "engine")
 """Whose plays count: the samples, and for what only recorded plays have, those."""
@@ -54,7 +56,8 @@ class ComparedCase:
 class ComparedRun:
     """One run: `cases` by case_id in the order of its grid, `sentinel` the times of its fixed small copy (ms), None without.
 
-    `columns` are those of its tables that say what a case is.
+    `columns` are those of its tables that say what a case is, `settings` the values of SETTINGS that it has (joined by commas).
+    `foreign_rows` counts rows of other runs in its table, which are left out.
     """
 
     run_id: str
@@ -67,6 +70,8 @@ class ComparedRun:
     columns: tuple[str, ...]
     cases: Mapping[str, ComparedCase]
     sentinel: Times | None
+    settings: Mapping[str, str]
+    foreign_rows: int = 0
 
 
 def compared_run(results: Results, metric: str | None = None) -> ComparedRun:
@@ -78,7 +83,9 @@ def compared_run(results: Results, metric: str | None = None) -> ComparedRun:
         times = ", ".join(name for name, (unit, _) in TIMES.items() if unit in TIME_UNITS)
         raise UsageError(f"{metric!r} is no time that a sample can have; allowed: {times}")
     clock = None if metric else _clock_of(results)
-    summary, raw = results.summary, _raw_times(results.samples)
+    run_id = str(results.manifest.get("run_id") or _first(results.summary, "run_id") or results.folder.name)
+    summary, samples = _of_run(results.summary, run_id), _of_run(results.samples, run_id)
+    raw = _raw_times(samples)
     columns = tuple(column.name for column in (*AXES, *own_columns()) if column.name in summary)
     cases = {}
     for place, row in enumerate(_rows(summary, ("case_id", "scenario", "status", "reason", "flags", "stopped_by", *columns))):
@@ -99,7 +106,7 @@ def compared_run(results: Results, metric: str | None = None) -> ComparedRun:
         )
     device = results.manifest.get("device") or {}
     return ComparedRun(
-        run_id=str(results.manifest.get("run_id") or _first(summary, "run_id") or results.folder.name),
+        run_id=run_id,
         folder=results.folder,
         experiment=str(results.manifest.get("experiment") or _first(summary, "experiment")),
         device=str(device.get("name") or _first(summary, "device")),
@@ -108,7 +115,9 @@ def compared_run(results: Results, metric: str | None = None) -> ComparedRun:
         manifest=results.manifest,
         columns=columns,
         cases=cases,
-        sentinel=times_or_none(_sentinel(results.samples)),
+        sentinel=times_or_none(_sentinel(samples)),
+        settings={name: ", ".join(sorted({str(each) for each in summary[name] if each})) for name in SETTINGS if name in summary},
+        foreign_rows=len(results.summary) - len(summary),
     )
 
 
@@ -172,6 +181,11 @@ def _raw_times(samples: pd.DataFrame) -> Mapping[tuple[str, str], list[float]]:
             if isinstance(value, int | float):
                 kept.setdefault((str(row["case_id"]), name), []).append(float(value))
     return {**found["engine"], **found["sample"]}
+
+
+def _of_run(table: pd.DataFrame, run_id: str) -> pd.DataFrame:
+    """Return the rows of a run: somebody may have put tables under each other."""
+    return table[table["run_id"] == run_id] if "run_id" in table else table
 
 
 def _sentinel(samples: pd.DataFrame) -> list[float]:

@@ -139,6 +139,20 @@ def test_surroundings_that_differ_are_doubts(tmp_path: Path) -> None:
     )
 
 
+def test_settings_that_differ_and_rows_of_other_runs_are_doubts(tmp_path: Path) -> None:
+    a = write_run(tmp_path / "a", [noisy(1, 1)], run=replace(CUDA, wait="spin", placement="local"))
+    b = write_run(tmp_path / "b", [noisy(1, 1)], run=replace(CUDA, wait="block", placement="local"))
+    foreign = (a / "summary.csv").read_text(encoding="utf-8").splitlines()[1]
+    with open(b / "summary.csv", "a", encoding="utf-8") as file:
+        file.write(f"{foreign}\n")
+    comparison = compare_runs(*(compared_run(runner.read_results(each)) for each in (a, b)))
+    assert comparison.doubts == (
+        "how threads wait differs: spin in A, block in B",
+        "B has 1 row of other runs in its summary.csv, which are left out",
+    )
+    assert words(comparison) == {"copy": "same"}
+
+
 def test_a_run_against_itself_has_no_difference_and_no_doubt(tmp_path: Path) -> None:
     run = compared_run(runner.read_results(write_run(tmp_path / "a", [noisy(size, size) for size in (1, 2, 4)])))
     comparison = compare_runs(run, run)
@@ -191,7 +205,6 @@ def test_a_gate_names_what_it_fails_on(tmp_path: Path) -> None:
         "1 case missing in B: copy size 3MiB",
     ]
     assert Gate(0.3).failures(runs[1], runs[0], allow_simulated=False) == []
-    assert CUDA.device_kind == "cuda"
 
 
 def test_the_published_runs_of_one_machine_show_no_difference() -> None:

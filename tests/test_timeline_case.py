@@ -19,6 +19,7 @@ from runner.errors import InputError, UsageError
 from runner.timeline import Span, Timeline, timeline_of
 from runner.timeline_case import case_timeline, find_case
 from runner.timeline_store import NAME, TimelineFile, encoded, kept_timeline
+from tests.measure.test_engine import RecordingDevice, measured
 from tests.results_for_tests import pipeline
 from tests.runs_for_tests import noisy, write_run
 from tests.timelines import problems_of_trace
@@ -110,6 +111,17 @@ def test_a_measured_case_is_the_play_that_its_run_kept(tmp_path: Path) -> None:
     assert [span.end_ns - span.begin_ns for span in shown.timeline.spans] == [7, 7]
     with pytest.raises(InputError, match=r"kept no timeline of copy size 2MiB \(no CUPTI here\); --device D"):
         case_timeline(results, ["size=2097152"])
+
+
+def test_measuring_a_case_brings_its_last_recorded_play_along(tmp_path: Path) -> None:
+    result = measured(RecordingDevice(copy_us=100))
+    TimelineFile(tmp_path).keep(result)
+    kept = kept_timeline(tmp_path, result.case.case_id)
+    assert kept is not None
+    assert (kept.source, [span.end_ns - span.begin_ns for span in kept.spans]) == ("engine", [100_000])
+    assert measured(RecordingDevice(deterministic=True)).timeline == ""
+    coarse = measured(RecordingDevice(recording="not here"))
+    assert coarse.timeline == "" or '"source":"events"' in coarse.timeline
 
 
 def test_a_simulated_case_is_played_again(simulated: Path) -> None:
