@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from runner.columns import AXES, own_columns
+from runner.compared_run import ComparedCase, ComparedRun, times_or_none
 from runner.measure.result import CaseResult, Sample
 from runner.rows import RunInfo
 from runner.tables import write_tables
@@ -27,6 +29,27 @@ def copy(size: int, *times: float, **more: Any) -> CaseResult:
 def noisy(size: int, level: float, **more: Any) -> CaseResult:
     """A copy of `size` MiB with samples around `level` ms."""
     return copy(size, *(level * each for each in NOISE), **more)
+
+
+def compared(results: Sequence[CaseResult], run_id: str = "r_a") -> ComparedRun:
+    """Return a measured run as comparisons see it, without writing its tables: as `compared_run` makes it of them."""
+    columns = tuple(column.name for column in (*AXES, *own_columns()))
+    cases = {}
+    for place, result in enumerate(results):
+        times = [sample.figures["event_ms"] for sample in result.samples if sample.role == "sample"]
+        cases[result.case.case_id] = ComparedCase(
+            result.case.case_id,
+            result.case.scenario,
+            place,
+            {name: cell for name, cell in result.case.model.columns().items() if cell is not None},
+            result.status,
+            result.reason,
+            " ".join(result.flags),
+            "event_ms",
+            "ms",
+            times_or_none(times if result.status == "ok" else []),
+        )
+    return ComparedRun(run_id, Path(run_id), "demo", CUDA.device, CUDA.device_kind, "", {}, columns, cases, None, {})
 
 
 def write_run(

@@ -18,24 +18,23 @@ from runner.compared_run import compared_run
 from runner.errors import UsageError
 from runner.measure.result import CaseResult
 from tests.results_for_tests import RUN, case, ok, transfer
-from tests.runs_for_tests import CUDA, MIB, copy, noisy, write_run
+from tests.runs_for_tests import CUDA, MIB, compared, copy, noisy, write_run
 
 
-def compared(tmp_path: Path, a: Sequence[CaseResult], b: Sequence[CaseResult], **options: Any) -> Comparison:
-    runs = [compared_run(runner.read_results(write_run(tmp_path / name, each))) for name, each in (("a", a), ("b", b))]
-    return compare_runs(*runs, **options)
+def held(a: Sequence[CaseResult], b: Sequence[CaseResult], **options: Any) -> Comparison:
+    return compare_runs(compared(a, "r_a"), compared(b, "r_b"), **options)
 
 
 def words(comparison: Comparison) -> dict[str, str]:
     return {each.label: each.word for each in comparison.differences}
 
 
-def test_each_word_has_its_case(tmp_path: Path) -> None:
+def test_each_word_has_its_case() -> None:
     broken, mended = CaseResult(noisy(5, 1).case, "failed", "it broke"), CaseResult(noisy(6, 1).case, "corrupt", "one byte")
     lost = CaseResult(noisy(7, 1).case, "timeout", "hung")
     a = [noisy(1, 1), noisy(2, 1), noisy(3, 1), copy(4, 1.0, 2.0, 1.5), noisy(5, 1), mended, lost]
     b = [noisy(1, 1.2), noisy(2, 0.8), noisy(3, 1.0), copy(4, 1.1, 2.0, 1.6), broken, noisy(6, 1), lost]
-    comparison = compared(tmp_path, a, b)
+    comparison = held(a, b)
     assert list(words(comparison).values()) == ["slower", "faster", "same", "undecided", "broken", "mended", "no_number"]
     slower, _, same, few, gone, *_ = comparison.differences
     assert slower.ratio is not None
@@ -48,9 +47,9 @@ def test_each_word_has_its_case(tmp_path: Path) -> None:
     assert (comparison.added, comparison.missing) == ((), ())
 
 
-def test_cases_that_only_one_run_has_are_named(tmp_path: Path) -> None:
+def test_cases_that_only_one_run_has_are_named() -> None:
     excluded = CaseResult(case(transfer(size=9 * MIB), "copy", excluded="too large"), "excluded", "too large")
-    comparison = compared(tmp_path, [noisy(1, 1), noisy(2, 1), excluded], [noisy(1, 1), noisy(4, 1), noisy(8, 1)])
+    comparison = held([noisy(1, 1), noisy(2, 1), excluded], [noisy(1, 1), noisy(4, 1), noisy(8, 1)])
     assert comparison.missing == ("copy size 2MiB",)
     assert comparison.added == ("copy size 4MiB", "copy size 8MiB")
     lines = comparison_lines(comparison)
@@ -58,30 +57,30 @@ def test_cases_that_only_one_run_has_are_named(tmp_path: Path) -> None:
     assert {"word": "missing", "case": "copy size 2MiB"}.items() <= comparison_rows(comparison)[-1].items()
 
 
-def test_cases_of_another_id_are_joined_by_their_axes(tmp_path: Path) -> None:
+def test_cases_of_another_id_are_joined_by_their_axes() -> None:
     other = noisy(1, 1.0)
     renamed = replace(other, case=replace(other.case, case_id="c_another"))
-    comparison = compared(tmp_path, [noisy(1, 1), noisy(2, 1)], [renamed, noisy(2, 1)])
+    comparison = held([noisy(1, 1), noisy(2, 1)], [renamed, noisy(2, 1)])
     assert words(comparison) == {"copy size 1MiB": "same", "copy size 2MiB": "same"}
     assert comparison.differences[0].b.case_id == "c_another"
 
 
-def test_many_cases_need_more_certainty_each(tmp_path: Path) -> None:
+def test_many_cases_need_more_certainty_each() -> None:
     """Six samples of either side give p = 2/924: enough for one case, not for each of a hundred."""
     one, two = (1.0, 1.01, 1.02, 1.03, 1.04, 1.05), (1.2, 1.21, 1.22, 1.23, 1.24, 1.25)
-    alone = compared(tmp_path / "alone", [copy(1, *one)], [copy(1, *two)])
+    alone = held([copy(1, *one)], [copy(1, *two)])
     assert words(alone) == {"copy": "slower"}
     same = [copy(size, *one) for size in range(2, 102)]
-    comparison = compared(tmp_path / "many", [copy(1, *one), *same], [copy(1, *two), *same])
+    comparison = held([copy(1, *one), *same], [copy(1, *two), *same])
     first = comparison.differences[0]
     assert first.word == "undecided"
     assert first.reason.startswith("different by itself, but not certain among so many cases")
 
 
-def test_the_threshold_decides_what_counts(tmp_path: Path) -> None:
-    assert words(compared(tmp_path / "2", [noisy(1, 1)], [noisy(1, 1.05)])) == {"copy": "slower"}
-    assert words(compared(tmp_path / "10", [noisy(1, 1)], [noisy(1, 1.05)], threshold=0.1)) == {"copy": "same"}
-    close = compared(tmp_path / "5", [noisy(1, 1)], [noisy(1, 1.05)], threshold=0.05)
+def test_the_threshold_decides_what_counts() -> None:
+    assert words(held([noisy(1, 1)], [noisy(1, 1.05)])) == {"copy": "slower"}
+    assert words(held([noisy(1, 1)], [noisy(1, 1.05)], threshold=0.1)) == {"copy": "same"}
+    close = held([noisy(1, 1)], [noisy(1, 1.05)], threshold=0.05)
     assert close.differences[0].reason == "the interval reaches over the threshold of 5 %"
 
 
@@ -160,9 +159,9 @@ def test_a_run_against_itself_has_no_difference_and_no_doubt(tmp_path: Path) -> 
     assert comparison.doubts == ()
 
 
-def test_the_table_tells_the_worst_first_and_its_rows_fit_their_columns(tmp_path: Path) -> None:
+def test_the_table_tells_the_worst_first_and_its_rows_fit_their_columns() -> None:
     a = [noisy(1, 1), noisy(2, 1, flags=("noisy",)), noisy(3, 1)]
-    comparison = compared(tmp_path, a, [noisy(1, 1), noisy(2, 1.1, flags=("drift",)), noisy(3, 1.3)])
+    comparison = held(a, [noisy(1, 1), noisy(2, 1.1, flags=("drift",)), noisy(3, 1.3)])
     grid = comparison_grid(comparison)
     assert [row[:3] for row in grid.rows] == [
         ("copy size 3MiB", "slower", "1.300"),
@@ -188,16 +187,14 @@ def test_other_thresholds_are_refused(text: str) -> None:
         parse_share(text)
 
 
-def test_a_gate_names_what_it_fails_on(tmp_path: Path) -> None:
+def test_a_gate_names_what_it_fails_on() -> None:
     assert parse_gate(["slower:5%", "missing"]) == Gate(0.05, True)
     assert parse_gate(["slower"], 0.03) == Gate(0.03, False)
     for text in ("slower:", "faster", "slow:2%", "missing:2%"):
         with pytest.raises(UsageError, match="allowed"):
             parse_gate([text])
     broken = CaseResult(noisy(4, 1).case, "failed", "it broke")
-    a = write_run(tmp_path / "a", [noisy(1, 1), noisy(2, 1), noisy(3, 1), noisy(4, 1)])
-    b = write_run(tmp_path / "b", [noisy(1, 1.04), noisy(2, 1.2), broken])
-    runs = [compared_run(runner.read_results(each)) for each in (a, b)]
+    runs = [compared([noisy(size, 1) for size in (1, 2, 3, 4)]), compared([noisy(1, 1.04), noisy(2, 1.2), broken], "r_b")]
     assert Gate().failures(*runs, allow_simulated=False) == []
     assert Gate(0.05, True).failures(*runs, allow_simulated=False) == [
         "1 case slower by more than 5 % for certain: copy size 2MiB (1.200 times as long)",
