@@ -6,10 +6,11 @@ the run's own. A measured one is the last recorded play of its run. `device` ask
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from runner.compared_run import ComparedCase, ComparedRun, compared_run, label_of, varying_columns
 from runner.device.select import open_device
@@ -85,6 +86,18 @@ def find_case(run: ComparedRun, words: Sequence[str]) -> ComparedCase:
     raise UsageError(f"{what} {' '.join(words)!r} in {run.run_id}; there are {named}{more}")
 
 
+class RunInFolder(Protocol):
+    """A finished run: where it lies, and its manifest."""
+
+    @property
+    def folder(self) -> Path:
+        """The run's folder."""
+
+    @property
+    def manifest(self) -> Mapping[str, Any]:
+        """What manifest.json says."""
+
+
 @dataclass(frozen=True, slots=True)
 class Played:
     """A case that was played once: its timeline, and the figures of that play."""
@@ -93,7 +106,7 @@ class Played:
     figures: dict[str, float]
 
 
-def played_again(results: Results, case_id: str, device: str) -> tuple[Played, str, str]:
+def played_again(results: RunInFolder, case_id: str, device: str) -> tuple[Played, str, str]:
     """Play a case of a run once, recorded, on the device called `device`; return the play, the device's name and its kind.
 
     Its companions are measured first, where the case is resolved by them. Raises InputError where the run's file has no such case

@@ -199,10 +199,11 @@ def series_of(rows: Sequence[Row], x_axis: str, axes: Sequence[str], time: str =
 
 
 def error_bars(figures: Sequence[Figure], **style: Any) -> dict[str, Any]:
-    """Return Plotly's error bars for the intervals of figures; of those without one they have no length."""
+    """Return Plotly's error bars for the intervals of figures; of one without an interval they have no length."""
     high = [0.0 if figure.high is None else max(figure.high - figure.value, 0.0) for figure in figures]
     low = [0.0 if figure.low is None else max(figure.value - figure.low, 0.0) for figure in figures]
-    return {"type": "data", "symmetric": False, "array": high, "arrayminus": low, "thickness": 1.2, **style}
+    visible = any(figure.low is not None for figure in figures)
+    return {"type": "data", "visible": visible, "symmetric": False, "array": high, "arrayminus": low, "thickness": 1.2, **style}
 
 
 def plain(text: str) -> str:

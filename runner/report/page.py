@@ -18,6 +18,7 @@ from runner.report.figures import PageFigure, held_figure, predicted_figure, siz
 from runner.report.pipelines import bars_figure, heat_figures
 from runner.report.reading import RunTables, read_run
 from runner.report.table import page_table
+from runner.report.timelines import page_timelines
 from runner.rows import Row
 from runner.tables import write_whole
 from runner.verdicts import measured_text
@@ -63,6 +64,7 @@ def page(run: RunTables, *, beside: bool = True) -> str:
             verdicts=[_verdict(row) for row in run.verdicts],
             answer=answer(run),
             figures=figures,
+            timelines=page_timelines(run),
             table=table,
             specs=_json([figure.spec() for figure in figures]),
             cells=_json(table.data()),
