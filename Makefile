@@ -21,7 +21,7 @@ CODE := runner tests benchmarks tools
 # The driver, not the toolkit, decides whether there is a GPU to ask.
 DRIVER := $(shell command -v nvidia-smi 2>/dev/null || ldconfig -p 2>/dev/null | sed -n 's/.*libcuda\.so\.1.*=> //p' | head -n 1)
 
-.PHONY: help run plan validate list claims doctor test check bench bench-gpu tables clean experiment-given
+.PHONY: help run plan validate list claims doctor test soak check bench bench-gpu tables clean experiment-given
 .DEFAULT_GOAL := help
 
 define dmalab
@@ -76,6 +76,9 @@ else
 	$(PY) -m pytest -q -n auto -m "not gpu"
 	$(PY) -m pytest -q -m gpu
 endif
+
+soak: $(STAMP) ## run the tests of chance in full: kills at 200 moments, 100,000 files; an hour
+	DMALAB_SOAK=1 $(PY) -m pytest -q -n auto tests/soak
 
 check: $(STAMP) ## run the linter, the type checker and the tests
 	$(VENV)/bin/ruff check $(CODE)
