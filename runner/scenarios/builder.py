@@ -111,14 +111,6 @@ class PlanWriter:
         """Fill a whole buffer before every play with what is never expected."""
         self.prepare.append(Fill(buffer, 0, self._buffers[buffer].size, POISON_SALT))
 
-    def poison_once(self, buffer: int) -> None:
-        """Fill a whole buffer with what is never expected when it was allocated; later plays find there what they have left.
-
-        For what data only pass through: what an earlier play left is of another sample, so it is never expected either, and a
-        buffer that was in the processor's caches stays there, as it does in a program that goes on.
-        """
-        self.setup.append(Fill(buffer, 0, self._buffers[buffer].size, POISON_SALT))
-
     def copy(self, stream: int, direction: Direction, dst: tuple[int, int], src: tuple[int, int], size: int) -> None:
         """Copy across the link, asynchronously; `dst` and `src` are (buffer, offset)."""
         self.lane.append(Copy(stream, direction, *dst, *src, size))

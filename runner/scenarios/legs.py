@@ -68,11 +68,8 @@ class Leg(Scenario):
         inward = self.part == "host_in"
         for buffer in [data] if inward else slots:
             writer.data(buffer)
-        if inward:
-            for slot in slots:
-                writer.poison_once(slot)
-        else:
-            writer.poison(data)
+        for buffer in slots if inward else [data]:
+            writer.poison(buffer)
         lanes = min(self.lanes, len(slots))
         writer.begin_lanes(lanes)
         for slot, offset, size in self._turns():

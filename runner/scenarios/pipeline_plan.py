@@ -134,7 +134,7 @@ class _Ring:
         memory, kept = ORDINARY if self.registered else self.pipeline.buffer, not self.per_chunk
         hosts = [self.writer.buffer(f"{name} {slot}", memory, size, allocate=kept) for slot in range(self.slots)]
         for host in hosts if kept else []:
-            self.writer.poison_once(host)
+            self.writer.poison(host)
         return hosts
 
     def _make_streams(self) -> list[int]:
