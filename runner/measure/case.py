@@ -19,7 +19,15 @@ from runner.device.contract import Device, DeviceFacts, Mismatch, Session, Trace
 from runner.errors import CaseError, CaseUnsupported
 from runner.expand import Case
 from runner.measure.companions import Prepared, derive
-from runner.measure.engine import engine_disagrees, engine_plays, recorded_figures, records_every_play, summarized, with_slowdowns
+from runner.measure.engine import (
+    LONG_PLAY_MS,
+    engine_disagrees,
+    engine_plays,
+    recorded_figures,
+    records_every_play,
+    summarized,
+    with_slowdowns,
+)
 from runner.measure.environment import Paging, numa_flags, paging_flags, read_paging
 from runner.measure.flags import flags_of
 from runner.measure.listener import NOBODY, Listener
@@ -141,7 +149,8 @@ class CaseRun:
     def record(self) -> None:
         """Play some more for what the engines say, after all that is quoted, and end the case."""
         assert self._stopped is not None, "a case is recorded after its samples"
-        for _ in range(self._plays_to_record):
+        long = median(self._times_ms["sample"] or [0.0]) >= LONG_PLAY_MS
+        for _ in range(min(1, self._plays_to_record) if long else self._plays_to_record):
             if self.result is None:
                 self._play("engine")
         if self.result is None:

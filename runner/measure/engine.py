@@ -26,6 +26,8 @@ from runner.timeline import OVERLAPPING, Overlap, Source, Span, Timeline, busy_s
 
 ENGINE_PLAYS: Final = 3
 """Recorded plays after the samples of a case: a median of them bears one that was disturbed."""
+LONG_PLAY_MS: Final = 50.0
+"""Where the median of the samples is longer, one play is recorded: it has many copies, and one that is disturbed moves little."""
 ENGINE_FIGURES: Final = frozenset({"engine_ms", "engine_busy_ms", "engine_gap_us", "event_excess_us"})
 """Figures with statistics in the summary that only recorded plays have."""
 OVERLAP_FIGURES: Final = ("overlap_h2d_d2h", "overlap_copy_kernel", "among_h2d_ms", "among_kernel_ms", "among_d2h_ms")
@@ -70,6 +72,8 @@ def describe_engines(results: Sequence[CaseResult]) -> dict[str, Any]:
     """
     return {
         "plays": ENGINE_PLAYS,
+        "plays_of_long_cases": 1,
+        "long_play_ms": LONG_PLAY_MS,
         "disagree_us": DISAGREE_US,
         "disagree_share": DISAGREE_SHARE,
         "not_recorded": dict(Counter(result.not_recorded for result in results if result.not_recorded)),
@@ -130,7 +134,7 @@ def measured_spans(model: Scenario, plan: Plan, timeline: Timeline) -> list[Span
 
 
 def summarized(samples: Sequence[Sample]) -> dict[str, float]:
-    """Return the medians of the shares of overlap, over the samples or, where those have none, over the recorded plays."""
+    """Return the medians of the figures of overlap, over the samples or, where those have none, over the recorded plays."""
     found: dict[str, float] = {}
     for name in OVERLAP_FIGURES:
         values = figures_of(samples, name)

@@ -106,6 +106,11 @@ def test_cases_side_by_side_are_recorded_one_after_another_once_all_have_their_s
     assert [entry.split()[0] for entry in device.log] == [*["play"] * 8, *["record"] * 3, "close", *["record"] * 3, "close"]
 
 
+def test_a_long_play_is_recorded_once() -> None:
+    device = RecordingDevice(copy_us=60_000)
+    assert [sample.role for sample in measured(device).samples].count("engine") == 1
+
+
 def test_with_the_engines_clock_every_sample_is_recorded_and_gives_the_rate() -> None:
     device = RecordingDevice()
     result = measured(device, clock="engine")
