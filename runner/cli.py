@@ -9,7 +9,6 @@ expectation missed, 130 interrupted, 70 our own fault. Of several runs the first
 from __future__ import annotations
 
 import functools
-import gc
 import os
 import signal
 import sys
@@ -28,6 +27,7 @@ from runner.cli_shell import coloured, guarded, say
 from runner.device.ranges import NVTX
 from runner.errors import InputError
 from runner.expand import MOST_CASES
+from runner.garbage import collect_seldom
 from runner.grid_count import GridCount, count_grid
 from runner.spec.experiment import check_device
 from runner.spec.load import LoadedExperiment, load_experiment
@@ -117,7 +117,7 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal that cannot show a sign shows a question mark
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends a run wants what was measured, as with Ctrl-C
-    gc.freeze()  # the modules are here to stay: looking through them for garbage again and again is a tenth of a large grid
+    collect_seldom()
     app(prog_name="dmalab")
 
 
@@ -135,6 +135,16 @@ def run(
         bool, typer.Option("--resume", help="Go on with the newest run of each FILE that did not come to its end.")
     ] = False,
     allow_pinned: PinnedOption = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers",
+            min=1,
+            max=256,
+            help="Processes that share a simulated grid, instead of as many as are worth it.",
+            metavar="N",
+        ),
+    ] = None,
     nvtx: Annotated[bool, typer.Option("--nvtx", help="Name cases and operations for nsys, on a GPU; rows are flagged.")] = False,
 ) -> int:
     """Run every case of each FILE and write its tables; nothing runs if one of the files is bad."""
@@ -162,6 +172,7 @@ def run(
                 watcher=watcher,
                 earlier=earlier,
                 most_pinned=None if allow_pinned is None else parse_size(allow_pinned),
+                workers=workers,
             )
         if report or export:
             say(after_run(outcome.folder, page=report, forms=export or []))

@@ -83,13 +83,14 @@ def run_experiment(
     watcher: Watcher,
     earlier: Earlier | None = None,
     most_pinned: int | None = None,
+    workers: int | None = None,
 ) -> RunOutcome:
     """Run every case of an experiment and write its tables; those that an `earlier` run of it has measured are done.
 
-    `device` overrides the file's own, `most_pinned` is as in `runner.measure.preflight`. A first Ctrl-C or SIGTERM ends the sweep
-    after the play under way; what was measured is written all the same and the exit code is 130. A second one raises
-    StoppedAtOnce; the journal is good then. Raises InputError, DeviceUnavailable or EnvironmentProblem before anything is
-    measured, and NotKept where what was measured cannot be noted.
+    `device` overrides the file's own, `most_pinned` is as in `runner.measure.preflight`, `workers` as in `runner.execution.work`.
+    A first Ctrl-C or SIGTERM ends the sweep after the play under way; what was measured is written all the same and the exit code
+    is 130. A second one raises StoppedAtOnce; the journal is good then. Raises InputError, DeviceUnavailable or
+    EnvironmentProblem before anything is measured, and NotKept where what was measured cannot be noted.
     """
     spent, measure = Spent(), loaded.experiment.measure
     with closing(begin_bench(device or loaded.experiment.device, measure.wait)) as bench, ExitStack() as ends:
@@ -104,7 +105,7 @@ def run_experiment(
         run = _Run(loaded, folder, logbook, spent, [opened.facts])
         # What was learnt of companions holds for a device that plays the same every time; another one may have changed meanwhile.
         medians = dict(restored.medians) if opened.deterministic else {}
-        work = Work(logbook.to_do(), measure, logbook.sentinel, logbook, medians, most_pinned)
+        work = Work(logbook.to_do(), measure, logbook.sentinel, logbook, medians, most_pinned, workers)
         try:
             watcher.opened(loaded, opened.facts, opened.note, len(cases))
             _sweep(bench, work, logbook, watcher, TimelineFile(folder.path))

@@ -12,6 +12,7 @@ from runner.device.select import FAULTS, open_device
 from runner.execution.local import Sweep
 from runner.execution.messages import Opened
 from runner.execution.records import Ended
+from runner.execution.spread import Spread, workers_for
 from runner.execution.supervisor import Supervised
 from runner.execution.work import Work
 from runner.placement import Wait
@@ -54,13 +55,19 @@ class Here:
         opened = open_device(device, wait)
         self._device = opened.device
         self._opened = Opened(self._device.facts(), note or opened.note, self._device.recording, self._device.deterministic)
+        self._spread: Spread | None = None
 
     def open(self) -> Opened:
         """Return what the device says of itself."""
         return self._opened
 
     def sweep(self, work: Work) -> Iterator[Ended]:
-        """Measure the cases one after another."""
+        """Measure the cases one after another, or in several processes where the device is simulated and they are many."""
+        workers = workers_for(work) if self._opened.facts.kind == "simulated" else 1
+        if workers > 1:
+            self._spread = Spread(self._opened.facts.name, work, workers)
+            yield from self._spread
+            return
         sweep = Sweep(
             self._device,
             self._opened.facts,
@@ -79,6 +86,8 @@ class Here:
 
     def close(self) -> None:
         """Give the device back."""
+        if self._spread is not None:
+            self._spread.close()
         self._device.close()
 
 

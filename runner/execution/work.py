@@ -17,6 +17,7 @@ class Work:
 
     `sentinel` has the readings of the run so far and gets the others, `medians` are those of companions that are known.
     `listener` hears of every step; `most_pinned` is the limit of page-locked memory in bytes, None for the usual one.
+    `workers` is how many processes share the cases of a simulated device, None for as many as are worth it.
     """
 
     cases: Sequence[Case]
@@ -25,3 +26,4 @@ class Work:
     listener: Listener = NOBODY
     medians: dict[str, float | None] = field(default_factory=dict)
     most_pinned: int | None = None
+    workers: int | None = None
