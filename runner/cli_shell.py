@@ -29,8 +29,8 @@ def guarded(verb: Callable[..., int]) -> Callable[..., None]:
         except DmalabError as error:
             say_error(str(error))
             code = error.exit_code
-        except KeyboardInterrupt:
-            say_error("interrupted")
+        except KeyboardInterrupt as error:
+            say_error(str(error) or "interrupted")
             code = 130
         except BrokenPipeError:
             silence_stdout()

@@ -99,6 +99,7 @@ class Sweep:
             yield place, _excluded(case)
             return
         self.read_sentinel()
+        self.listener.begins(case)
         for ended, result in self._measured(place, done):
             self.grouping.forget(ended)
             if self.book.device.lost and not self._lost_in:
@@ -140,7 +141,6 @@ class Sweep:
 
     def _alone(self, case: Case) -> CaseResult:
         """Measure one case, here or in a process of its own, or say why it cannot be done."""
-        self.listener.begins(case)
         if self.book.device.lost and self.facts.kind == "simulated":
             self.book.device = self._opened.enter_context(closing(open_device(self.facts.name).device))
         address = address_of(self.facts)

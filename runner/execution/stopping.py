@@ -41,7 +41,7 @@ def stoppable(tell: Callable[[], None]) -> Iterator[Stop]:
 
     def note(number: int, frame: FrameType | None) -> None:
         if stop.asked:
-            raise StoppedAtOnce
+            raise StoppedAtOnce("stopped at once, without tables; the same command with --resume goes on from the journal")
         stop.asked = True
         with suppress(RuntimeError):  # the signal came in the middle of printing
             tell()

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import ClassVar
 
+from runner.device.contract import Trace
 from runner.errors import CaseFailed
 from runner.expand import Case
 from runner.plan import Plan
@@ -27,6 +28,14 @@ class Dies(Transfer):
     def plan(self) -> Plan:
         sys.stderr.write("\n".join(["one", "two", "three", "the link fell off", ""]))
         sys.stderr.flush()
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise AssertionError
+
+
+class DiesPlayed(Transfer):
+    """Ends its process once it was played."""
+
+    def figures(self, plan: Plan, trace: Trace) -> dict[str, float]:
         os.kill(os.getpid(), signal.SIGKILL)
         raise AssertionError
 
