@@ -110,7 +110,7 @@ def played_again(results: RunInFolder, case_id: str, device: str) -> tuple[Playe
     """Play a case of a run once, recorded, on the device called `device`; return the play, the device's name and its kind.
 
     Its companions are measured first, where the case is resolved by them. Raises InputError where the run's file has no such case
-    any more, CaseFailed or CaseUnsupported where the device refuses it.
+    any more or nothing was recorded, CaseFailed or CaseUnsupported where the device refuses it.
     """
     path = results.folder / "experiment.yaml"
     loaded = load_experiment(str(path), list(results.manifest.get("overrides") or []))
@@ -126,8 +126,10 @@ def played_again(results: RunInFolder, case_id: str, device: str) -> tuple[Playe
             if not opened.deterministic:
                 session.play(0)
             trace = session.play(1, record=True)
-        figures = model.figures(plan, trace)
-        return Played(whole_timeline(plan, timeline_of(plan, trace)), figures), facts.name, facts.kind
+        timeline = timeline_of(plan, trace)
+        if not timeline.spans:
+            raise InputError(f"{facts.name} has played {case_id} and recorded nothing: {trace.not_recorded or 'it did no work'}")
+        return Played(whole_timeline(plan, timeline), model.figures(plan, trace)), facts.name, facts.kind
 
 
 def _case_of(cases: Sequence[Case], case_id: str, path: str) -> Case:

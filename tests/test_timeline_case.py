@@ -11,10 +11,11 @@ import pytest
 from typer.testing import CliRunner
 
 import runner
-from runner import timeline_store
+from runner import timeline_case, timeline_store
 from runner.cli import app
 from runner.compared_run import compared_run
 from runner.device.contract import Activity, Trace
+from runner.device.select import Opened
 from runner.errors import InputError, UsageError
 from runner.timeline import Span, Timeline, timeline_of
 from runner.timeline_case import case_timeline, find_case
@@ -142,6 +143,16 @@ def test_a_simulated_case_that_takes_another_time_now_is_refused(simulated: Path
     with pytest.raises(InputError, match="the profile simulated:test or dmalab has changed since"):
         case_timeline(replace(results, samples=samples), ["small"])
     assert case_timeline(replace(results, samples=samples), ["small"], "simulated:test").timeline.spans
+
+
+def test_a_device_that_records_nothing_says_why(simulated: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def opened(name: str, wait: str) -> Opened:
+        return Opened(RecordingDevice(recording="no CUPTI here"))
+
+    monkeypatch.setattr(timeline_case, "open_device", opened)
+    monkeypatch.setattr(timeline_case, "timeline_of", lambda plan, trace: Timeline("none", (), 0))
+    with pytest.raises(InputError, match=r"NVIDIA Test has played c_[0-9a-f]{12} and recorded nothing: no CUPTI here"):
+        case_timeline(runner.read_results(simulated), ["small"], "cuda")
 
 
 def test_cases_are_named_by_id_scenario_and_fields(simulated: Path) -> None:
