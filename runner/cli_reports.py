@@ -10,8 +10,8 @@ import typer
 
 from runner.cli_shell import guarded, say
 from runner.errors import EnvironmentProblem
+from runner.export import ExportForm
 from runner.pivot import GridForm
-from runner.workbook import ExportForm
 
 PLAIN_WIDTH: Final = 100_000
 """Columns where the output is no terminal: nobody wants a pipe's lines folded."""
@@ -93,8 +93,8 @@ def export(
     out: Annotated[Path | None, typer.Option("--out", help="A folder; the run's own else.", metavar="DIR")] = None,
 ) -> int:
     """Write the tables of a run as a workbook, as Parquet, or as CSV with decimal commas."""
+    from runner.export import export_run
     from runner.report.reading import find_run
-    from runner.workbook import export_run
 
     folder = find_run(run)
     if out is not None:
@@ -112,7 +112,7 @@ def after_run(folder: Path, *, page: bool, forms: Sequence[ExportForm]) -> list[
 
         lines.append(f"The page is {write_report(folder)}.")
     if forms:
-        from runner.workbook import export_run
+        from runner.export import export_run
 
         lines += [f"{form}: {', '.join(map(str, export_run(folder, form)))}" for form in forms]
     return lines

@@ -14,8 +14,9 @@ import pytest
 
 from runner import workbook as module
 from runner.errors import EnvironmentProblem
+from runner.export import ExportForm, export_run
 from runner.report.reading import read_run
-from runner.workbook import ExportForm, export_run, workbook
+from runner.workbook import workbook
 from tests.report.folders import LEAD, MIB, grid_rows, run_folder, transfer
 
 SOFFICE = shutil.which("soffice") or shutil.which("libreoffice")

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from runner.figures import Figure
 from runner.report.cases import (
-    case_label,
     digits,
     interval_text,
     main_time,
@@ -100,79 +99,6 @@ def size_figure(run: RunTables) -> PageFigure | None:
     return PageFigure("size", what, " ".join(notes), data, layout, headers, tuple(cells))
 
 
-def held_figure(run: RunTables) -> PageFigure | None:
-    """Return how long copy calls held the host against the time of the copies, for cases that time both; None without any.
-
-    A sample makes as many calls as it has chunks; cases in both directions are left out, since their calls differ.
-    """
-    rows = [
-        row
-        for row in measured_rows(run.rows)
-        if number_of(row, "median_event_ms") and number_of(row, "median_call_us") and row.get("direction") != "bidirectional"
-    ]
-    rows = [row for row in rows if "size_bytes" in row]
-    if not rows:
-        return None
-    axes = varying_axes(run.rows)
-    series: dict[str, list[tuple[float, float, Row]]] = {}
-    for row in rows:
-        size, chunk = number_of(row, "size_bytes") or 1.0, number_of(row, "chunk_bytes")
-        calls = -(-size // chunk) if chunk else 1.0
-        held = (number_of(row, "median_call_us") or 0.0) * calls / 1e3
-        name = " ".join(str(row[axis]) for axis in ("buffer", "direction") if axis in row)
-        series.setdefault(name, []).append((number_of(row, "median_event_ms") or 0.0, held, row))
-    ends = [value for points in series.values() for x, y, _ in points for value in (x, y)]
-    data = [
-        _dots(place, name, [(x, y, f"{case_label(row, axes)}<br>held {digits(y)} ms of {digits(x)} ms") for x, y, row in points])
-        for place, (name, points) in enumerate(series.items())
-    ]
-    cells = [(case_label(row, axes), digits(x), digits(y), f"{y / x:.1%}") for points in series.values() for x, y, row in points]
-    layout = {
-        "xaxis": {"type": "log", "title": {"text": "time of the copies, ms"}},
-        "yaxis": {"type": "log", "title": {"text": "host held, ms"}},
-        "shapes": [_diagonal(min(ends), max(ends))],
-    }
-    note = "On the dashed line the calls hold the host for as long as the copies take; far below it the host is free meanwhile."
-    headers = ("case", "copies, ms", "host held, ms", "share")
-    return PageFigure("held", "How long copy calls hold the host", note, data, layout, headers, tuple(cells))
-
-
-def predicted_figure(run: RunTables) -> PageFigure | None:
-    """Return what a profile predicted beside what was measured, where predicted.csv lies in the run's folder."""
-    labels = {row.get("case_id"): row for row in run.rows}
-    axes = varying_axes(run.rows)
-    series: dict[str, list[tuple[float, float, str]]] = {}
-    cells, errors = [], []
-    for row in run.predicted:
-        measured, predicted = number_of(row, "measured"), number_of(row, "predicted")
-        if not measured or not predicted or measured < 0 or predicted < 0:
-            continue
-        error = number_of(row, "error_percent")
-        error = (predicted / measured - 1) * 100 if error is None else error
-        metric = str(row.get("metric", ""))
-        case = case_label(labels.get(row.get("case_id"), {"scenario": row.get("case_id", "")}), axes)
-        told = f"{plain(case)}<br>measured {digits(measured)}, predicted {digits(predicted)} ({error:+.1f} %)"
-        series.setdefault(metric, []).append((measured, predicted, told))
-        cells.append((case, metric, digits(measured), digits(predicted), f"{error:+.1f}"))
-        errors.append(abs(error))
-    if not cells:
-        return None
-    ends = [value for points in series.values() for x, y, _ in points for value in (x, y)]
-    data = [_dots(place, name, points, ready=True) for place, (name, points) in enumerate(series.items())]
-    layout = {
-        "xaxis": {"type": "log", "title": {"text": "measured"}},
-        "yaxis": {"type": "log", "title": {"text": "predicted"}},
-        "shapes": [_diagonal(min(ends), max(ends))],
-    }
-    middle = sorted(errors)[len(errors) // 2]
-    note = (
-        f"On the dashed line both are equal. Half of {len(errors)} figures are predicted within {middle:.1f} %, "
-        f"the worst within {max(errors):.1f} %."
-    )
-    headers = ("case", "figure", "measured", "predicted", "error, %")
-    return PageFigure("predicted", "Predicted beside measured", note, data, layout, headers, tuple(cells))
-
-
 def series_of(rows: Sequence[Row], x_axis: str, axes: Sequence[str], time: str = "") -> tuple[dict[str, list[Point]], list[str]]:
     """Part rows into series of points in the order of x, by scenario and as many axes as give at most MOST_SERIES.
 
@@ -238,23 +164,6 @@ def _line(place: int, name: str, points: Sequence[Point], x_axis: str, unit: str
         "line": {"color": colour, "dash": DASHES[place % len(DASHES)], "width": 2},
         "marker": {"symbol": SYMBOLS[place % len(SYMBOLS)], "size": 7, "color": colour},
     }
-
-
-def _dots(place: int, name: str, points: Sequence[tuple[float, float, str]], *, ready: bool = False) -> dict[str, Any]:
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": plain(name),
-        "x": [x for x, _, _ in points],
-        "y": [y for _, y, _ in points],
-        "hovertext": [told if ready else "<br>".join(map(plain, told.split("<br>"))) for _, _, told in points],
-        "hoverinfo": "text",
-        "marker": {"symbol": SYMBOLS[place % len(SYMBOLS)], "size": 9, "color": COLOURS[place % len(COLOURS)]},
-    }
-
-
-def _diagonal(low: float, high: float) -> dict[str, Any]:
-    return {"type": "line", "x0": low, "y0": low, "x1": high, "y1": high, "line": {"dash": "dash", "width": 1.5, "color": "#888"}}
 
 
 def _size_layout(x_axis: str, sizes: Sequence[Any], title: str, links: set[float], *, log: bool) -> dict[str, Any]:

@@ -14,9 +14,10 @@ from markupsafe import Markup
 from runner import __version__
 from runner.report.answer import answer, warnings
 from runner.report.cases import shown
-from runner.report.figures import PageFigure, held_figure, predicted_figure, size_figure
+from runner.report.figures import PageFigure, size_figure
 from runner.report.pipelines import bars_figure, heat_figures
 from runner.report.reading import RunTables, read_run
+from runner.report.scatter import held_figure, predicted_figure
 from runner.report.table import page_table
 from runner.report.timelines import page_timelines
 from runner.rows import Row

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from runner.report.cases import case_label, constants, digits, rate_figure, time_of_rate, varying_axes
-from runner.report.figures import MOST_SERIES, held_figure, plain, predicted_figure, size_figure
+from runner.report.figures import MOST_SERIES, plain, size_figure
 from runner.report.page import page_figures
 from runner.report.pipelines import bars_figure, heat_figures
 from runner.report.reading import RunTables, read_run
+from runner.report.scatter import held_figure, predicted_figure
 from runner.rows import Row
 from tests.report.folders import LEAD, MIB, grid_rows, pipeline, run_folder, transfer
 
