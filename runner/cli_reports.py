@@ -10,8 +10,7 @@ import typer
 
 from runner.cli_shell import guarded, say
 from runner.errors import EnvironmentProblem
-from runner.export import ExportForm
-from runner.pivot import GridForm
+from runner.forms import ExportForm, GridForm
 
 PLAIN_WIDTH: Final = 100_000
 """Columns where the output is no terminal: nobody wants a pipe's lines folded."""

@@ -5,25 +5,17 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Mapping
-from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
 from runner.columns import Column
 from runner.errors import EnvironmentProblem
+from runner.forms import ExportForm
 from runner.report.reading import read_run
 from runner.tables import write_whole
 from runner.workbook import workbook
 
 TABLES: Final = ("summary", "samples", "verdicts", "cases", "columns", "predicted")
-
-
-class ExportForm(StrEnum):
-    """In which form the tables of a run can be written beside its CSV files."""
-
-    xlsx = "xlsx"
-    parquet = "parquet"
-    csv_semicolon = "csv-semicolon"
 
 
 def export_run(folder: Path, form: ExportForm, out: Path | None = None) -> list[Path]:

@@ -6,25 +6,16 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 from runner.columns import Column
 from runner.errors import InputError
+from runner.forms import GridForm
 from runner.report.cases import AXIS_NAMES, shown
 from runner.report.reading import RunTables
 from runner.rows import Row
 from runner.scenarios.base import Cell
 from runner.spec.places import nearest
 from runner.units import parse_size
-
-
-class GridForm(StrEnum):
-    """How a pivot is written."""
-
-    tsv = "tsv"
-    csv = "csv"
-    csv_semicolon = "csv-semicolon"
-    markdown = "markdown"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from runner.errors import InputError
-from runner.pivot import GridForm, pivot
+from runner.forms import GridForm
+from runner.pivot import pivot
 from runner.report.reading import RunTables, read_run
 from runner.rows import Row
 from tests.report.folders import LEAD, MIB, grid_rows, run_folder, transfer

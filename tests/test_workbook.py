@@ -14,7 +14,8 @@ import pytest
 
 from runner import workbook as module
 from runner.errors import EnvironmentProblem
-from runner.export import ExportForm, export_run
+from runner.export import export_run
+from runner.forms import ExportForm
 from runner.report.reading import read_run
 from runner.workbook import workbook
 from tests.report.folders import LEAD, MIB, grid_rows, run_folder, transfer
