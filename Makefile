@@ -21,7 +21,8 @@ CODE := runner tests benchmarks tools
 # The driver, not the toolkit, decides whether there is a GPU to ask.
 DRIVER := $(shell command -v nvidia-smi 2>/dev/null || ldconfig -p 2>/dev/null | sed -n 's/.*libcuda\.so\.1.*=> //p' | head -n 1)
 
-.PHONY: help run plan validate list claims doctor test soak check bench bench-gpu tables clean experiment-given
+.PHONY: help run plan validate list claims doctor calibrate validate-model test soak check bench bench-gpu tables clean \
+  experiment-given
 .DEFAULT_GOAL := help
 
 define dmalab
@@ -36,7 +37,7 @@ help: ## list the targets
 	@echo "make run EXP=overlap.yaml    run an experiment; its tables go to results/"
 	@echo "make test                    run the tests; no GPU is needed"
 	@echo
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' Makefile | awk -F'|' '{printf "%-12s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' Makefile | awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
 	@echo
 	@echo "EXP=    a file in experiments/ or a path"
 	@echo "DEVICE= auto (the default), cuda, cuda:1, simulated, simulated:rtx-4090"
@@ -68,6 +69,18 @@ doctor: $(STAMP) ## check what this machine has and whether its numbers could be
 	@set -f; set --; \
 	[ -z "$$DMALAB_DEVICE" ] || set -- "$$@" --device "$$DMALAB_DEVICE"; \
 	$(PY) -m runner doctor "$$@" $$DMALAB_ARGS
+
+calibrate: $(STAMP) ## fit a profile of this machine, for the simulated device to predict with
+	@set -f; set --; \
+	[ -z "$$DMALAB_DEVICE" ] || set -- "$$@" --device "$$DMALAB_DEVICE"; \
+	[ -z "$$DMALAB_OUT" ] || set -- "$$@" --runs "$$DMALAB_OUT"; \
+	$(PY) -m runner calibrate "$$@" $$DMALAB_ARGS
+
+validate-model: $(STAMP) ## hold the calibrated profile's predictions against what it was not fitted to
+	@set -f; set --; \
+	[ -z "$$DMALAB_DEVICE" ] || set -- "$$@" --device "$$DMALAB_DEVICE"; \
+	[ -z "$$DMALAB_OUT" ] || set -- "$$@" --runs "$$DMALAB_OUT"; \
+	$(PY) -m runner validate-model "$$@" $$DMALAB_ARGS
 
 test: $(STAMP) ## run the tests; those that need a GPU run one by one where there is one
 ifeq ($(DRIVER),)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from runner.device.simulated.profile_files import load_profile, profile_names
-from runner.errors import InputError
+from runner.device.simulated.profile import ALL
+from runner.device.simulated.profile_files import load_profile, passed_over, profile_names
+from runner.errors import DeviceUnavailable, InputError
 from runner.memory import KINDS
 from runner.scenarios import SCENARIOS
 from runner.spec.load import list_experiments, load_experiment
@@ -17,8 +18,18 @@ def experiment_lines() -> list[str]:
 
 
 def profile_lines() -> list[str]:
-    """Return each profile that `--device simulated:NAME` knows, and what it stands for."""
-    return ["Profiles of simulated devices:", *_aligned((name, load_profile(name).description) for name in profile_names())]
+    """Return each profile that `--device simulated:NAME` knows: what it stands for, its source, and how well it was fitted."""
+    lines = ["Profiles of simulated devices:"]
+    for name in profile_names():
+        try:
+            profile = load_profile(name)
+        except DeviceUnavailable as error:
+            lines.append(f"  {name}: {error.why}")
+            continue
+        lines += [f"  {name}: {profile.description}", f"    {profile.source}"]
+        if profile.fit is not None and ALL in profile.fit.sorts:
+            lines.append(f"    Of the run it was fitted to it gives back {profile.fit.sorts[ALL].words().strip()}.")
+    return lines + [f"  {name}: not used, since a profile of that name comes with dmalab: {path}" for name, path in passed_over()]
 
 
 def kind_lines() -> list[str]:

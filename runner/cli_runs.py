@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from runner.cli_model import show_predicted
 from runner.cli_shell import guarded, say
 from runner.errors import UsageError
 
@@ -45,8 +46,20 @@ def compare(
     picture: Annotated[
         Path | None, typer.Option("--picture", help="Draw it into this file (.svg, .png, .pdf).", metavar="FILE")
     ] = None,
+    predicted: Annotated[
+        bool, typer.Option("--predicted", help="Hold run A against what a profile predicts; its table goes into predicted.csv.")
+    ] = False,
+    profile: Annotated[
+        str | None,
+        typer.Option("--profile", help="The profile for --predicted; by the device's name where omitted.", metavar="NAME"),
+    ] = None,
 ) -> int:
     """Say which cases of run B are faster or slower than in run A, and which cannot be told; or show a folder's history."""
+    if predicted or profile:
+        if b is not None:
+            raise UsageError("--predicted holds one run against a profile; leave B out")
+        show_predicted(a, profile, csv)
+        return 0
     from runner.compare_gate import gate_lines, parse_gate, parse_share
 
     share = parse_share(threshold)

@@ -6,14 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from runner.device.simulated import SimulatedDevice
-from runner.device.simulated.profile import Accuracy, Profile, Residual
+from runner.device.simulated.profile import ALL, Accuracy, Profile, Residual
 from runner.execution.local import play_cases
 from runner.expand import Case
 from runner.measure.result import CaseResult
 from runner.observed import Observation, ObservedRun
 from runner.stats import median
-
-ALL = "all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,3 +77,9 @@ def _prediction(observation: Observation, result: CaseResult, clock: str | None)
 
 def _residual(errors: Sequence[float]) -> Residual:
     return Residual(cases=len(errors), median_percent=round(median(errors) * 100, 2), worst_percent=round(max(errors) * 100, 2))
+
+
+def accuracy_lines(accuracy: Accuracy) -> list[str]:
+    """Return a line a sort of cases: how many, the median error and the worst."""
+    width = max(map(len, accuracy.sorts))
+    return [f"{name.ljust(width)}  {each.words()}" for name, each in accuracy.sorts.items()]

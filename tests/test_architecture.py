@@ -45,6 +45,7 @@ ABOVE = (
 )
 COMMAND_LINE = (
     "runner.cli",
+    "runner.cli_model",
     "runner.cli_reports",
     "runner.cli_results",
     "runner.cli_runs",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Final
 
@@ -85,6 +86,7 @@ def _complete(data: Node) -> None:
     """Give a profile all that may be left out, so that it can be fitted."""
     nothing = {"how": "assumed", "source": "nothing, as long as nothing is measured"}
     data["host"].setdefault("stager_ppm", nothing | {"by_bytes": {1: PER_MILLION}})
+    data["host"].setdefault("plain_gb_per_s", deepcopy(data["host"]["copy_gb_per_s"]))
     data["host"].setdefault("start_ns", nothing | {"ns_by_threads": {1: 0}})
     data["calls"].setdefault("cold_copy", nothing | {"points": [[0, 0]]})
     data["calls"].setdefault("change_ns", nothing | {"value": 0})

@@ -23,12 +23,12 @@ LEAST_RATE_STEP: Final = 0.05
 BLIND: Final = 1e-7
 """A witness whose time changes less than this share as its parameter moves says nothing of it."""
 MOST_ROUNDS: Final = 25
-MOST_TRIALS: Final = 15
+MOST_TRIALS: Final = 40
 NOISE: Final = 0.05
 """Errors that are larger than this share count less than by their square, so that one disturbed case does not bend the others."""
 CLOSE: Final = 1e-6
 """Witnesses that are this near to what was measured fit."""
-NEAR: Final = 1e-3
+NEAR: Final = 1e-6
 """Parameters with many witnesses are found once a step changes them, or the squared errors, by less than this share."""
 
 
@@ -140,6 +140,7 @@ class _Problem:
     witnesses: Sequence[Witness]
     alone: bool
     simulator: Simulator
+    _last: tuple[tuple[float, ...], list[float]] | None = None
 
     def narrowed(self, seen: Sequence[bool]) -> _Problem:
         """Return the problem of those parameters alone that witnesses tell."""
@@ -148,12 +149,17 @@ class _Problem:
         return _Problem(self.data, parameters, witnesses, self.alone, self.simulator)
 
     def residuals(self, values: Sequence[float]) -> list[float]:
-        return self.simulator.shares(with_values(self.data, self.parameters, values), self.witnesses)
+        """Return the errors of all witnesses; the last ones are kept, since slopes begin where errors were asked for."""
+        key = tuple(map(float, values))
+        if self._last is None or self._last[0] != key:
+            self._last = key, self.simulator.shares(with_values(self.data, self.parameters, key), self.witnesses)
+        return self._last[1]
 
     def slopes(self, values: Sequence[float]) -> list[float]:
         """Return how each witness follows its own parameter, all moved at once."""
         moves = self._moves(values)
-        here, moved = self.residuals(values), self.residuals([value + move for value, move in zip(values, moves, strict=True)])
+        here = self.residuals(values)
+        moved = self.residuals([value + move for value, move in zip(values, moves, strict=True)])
         return [(there - before) / move for there, before, move in zip(moved, here, moves, strict=True)]
 
     def jacobian(self, values: Sequence[float]) -> list[list[float]]:

@@ -42,6 +42,8 @@ BETWEEN: Final = (
 """What lies between the operations of a pipeline."""
 SMALL_BYTES: Final = 65536
 """Kernels and copies up to this size hide behind the calls that start them."""
+MIDDLING_BYTES: Final = 16 * SMALL_BYTES
+"""Copies up to this size are so short that what a pair of events adds to them can be seen."""
 
 
 class Witnesses:
@@ -66,16 +68,17 @@ class Witnesses:
         )
         yield from self._alone("kernels on the device", self._device_access())
         yield from self._alone("kernels over the link", self._in_place())
+        yield from self._together(
+            "pipelines", [Parameter(path) for path in BETWEEN], chain(self._duplex(), self._direct_pipelines())
+        )
         yield from self._host_copies()
         yield from self._alone("access", self._access_by_processor())
+        yield from self._alone("access by threads", self._access_by_processors())
         yield from self._alone("memory", self._memory())
         yield from self._alone("first touch", self._first_touch())
         yield from self._alone("page-locking", self._page_locking())
         yield from self._alone("migration", self._migration())
         yield from self._together("fresh pages", [Parameter(("staging", "fresh_page_ns"))], self._fresh_landings())
-        yield from self._together(
-            "pipelines", [Parameter(path) for path in BETWEEN], chain(self._duplex(), self._direct_pipelines())
-        )
 
     def of(self, model: type[Model], *holds: Callable[[Model], bool]) -> Iterator[tuple[Model, Observation]]:
         """Yield the observations of a kind of which all of this holds."""
@@ -131,7 +134,7 @@ class Witnesses:
 
     def _pairs_of_events(self) -> Iterator[Witness]:
         for model, observation in self._single():
-            if _reached(model.buffer) and model.size <= SMALL_BYTES and "engine_ms" in observation.figures:
+            if _reached(model.buffer) and SMALL_BYTES <= model.size <= MIDDLING_BYTES and "engine_ms" in observation.figures:
                 yield Witness(model, "event_ms", observation.figures["event_ms"])
 
     def _beyond_engine_ns(self) -> float | None:
@@ -194,6 +197,11 @@ class Witnesses:
 
     def blank_tables(self, data: Node) -> None:
         """Let tables of host copies begin with the observed threads, and with the largest stagers as measure of the others."""
+        # In-place work by one thread is told as work at this rate, whatever the rate is.
+        accesses = {model.threads for model, _ in self.of(InPlace, lambda it: it.by == "cpu")}
+        plain = Parameter(("host", "plain_gb_per_s"))
+        table = {each: Parameter(plain.path, each).value(data) for each in sorted({1, *accesses})}
+        data["host"]["plain_gb_per_s"]["by_threads"] = table
         staged = [model for model, _ in self._staged()]
         if staged:
             rates, host = Parameter(("host", "copy_gb_per_s")).path, data["host"]
@@ -239,6 +247,10 @@ class Witnesses:
             InPlace, lambda it: it.by == "cpu" and it.pattern == "read" and kind_of(it.buffer).slow_cpu_read
         ):
             yield from _pair(("kinds", model.buffer, "cpu_read"), model.size, model, observation, "access_ms")
+
+    def _access_by_processors(self) -> Iterator[Found]:
+        for model, observation in self.of(InPlace, lambda it: it.by == "cpu" and it.threads > 1):
+            yield from _pair(("host", "plain_gb_per_s"), model.threads, model, observation, "access_ms")
 
     def _memory(self) -> Iterator[Found]:
         for model, observation in self.of(Allocation, lambda it: not it.beyond_memory and it.memlock_limit is None):

@@ -16,6 +16,8 @@ from runner.memory import Pages
 
 How = Literal["measured", "published", "fitted", "assumed"]
 PER_MILLION: Final = 1_000_000
+ALL: Final = "all"
+"""The name under which an accuracy has all cases together."""
 
 
 class Sourced(BaseModel):
@@ -262,6 +264,11 @@ class Residual(BaseModel):
     cases: int = Field(ge=1, description="Cases of this sort.")
     median_percent: float = Field(ge=0, description="Median of the errors without their signs, in percent of the measured time.")
     worst_percent: float = Field(ge=0, description="The largest of them.")
+
+    def words(self) -> str:
+        """Return it in words, aligned under others."""
+        count = f"{self.cases:4d} case{'s' if self.cases != 1 else ' '}"
+        return f"{count}, median error {self.median_percent:.1f} %, largest {self.worst_percent:.1f} %"
 
 
 class Accuracy(BaseModel):

@@ -34,9 +34,12 @@ def shipped_names() -> list[str]:
 
 def user_names() -> list[str]:
     """Return the names of the user's own profiles, sorted; a file named like a shipped profile is passed over."""
-    folder = user_folder()
-    own = {path.stem for path in folder.glob(f"*{_SUFFIX}")} if folder.is_dir() else set()
-    return sorted(own - set(shipped_names()))
+    return sorted(_user_files().keys() - set(shipped_names()))
+
+
+def passed_over() -> list[tuple[str, Path]]:
+    """Return name and file of those of the user's profiles that are named like shipped ones, and so not used."""
+    return sorted((name, path) for name, path in _user_files().items() if name in shipped_names())
 
 
 def user_folder(environment: Mapping[str, str] = os.environ) -> Path:
@@ -74,6 +77,11 @@ def as_profile(data: Mapping[str, Any], label: str) -> Profile:
         raise DeviceUnavailable(label, f"its profile is wrong at {where}: {first['msg']}", "correct the profile") from None
     except (TypeError, ValueError) as error:
         raise DeviceUnavailable(label, f"its profile cannot be read: {error}", "correct the file") from None
+
+
+def _user_files() -> dict[str, Path]:
+    folder = user_folder()
+    return {path.stem: path for path in folder.glob(f"*{_SUFFIX}")} if folder.is_dir() else {}
 
 
 def _text(name_or_path: str) -> str:

@@ -1,0 +1,102 @@
+"""The verbs of the simulated device's model: fit it to a machine, and hold its predictions against what was measured there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from runner.cli_shell import guarded, say
+
+if TYPE_CHECKING:
+    from runner.device.simulated import Profile
+    from runner.observed import ObservedRun
+
+REFERENCE: Final = Path("results/reference")
+"""Where a validation belongs, by device, that is published with the code."""
+FromOption = Annotated[
+    Path | None, typer.Option("--from", help="Use this finished run instead of running anything.", metavar="RUN")
+]
+DeviceOption = Annotated[str, typer.Option("--device", help="The device to run on: cuda, cuda:1.", metavar="D")]
+RunsOption = Annotated[Path, typer.Option("--runs", help="Folder for the run that is made.", metavar="DIR")]
+
+
+@guarded
+def calibrate(
+    device: DeviceOption = "cuda",
+    from_run: FromOption = None,
+    name: Annotated[str, typer.Option("--name", help="Name of the profile; the device's where omitted.", metavar="NAME")] = "",
+    out: Annotated[Path | None, typer.Option("--out", help="Write it here, not among your profiles.", metavar="FILE")] = None,
+    runs: RunsOption = Path("results"),
+) -> int:
+    """Run calibrate.yaml on this machine and fit a profile to it, for the simulated device to predict with."""
+    from runner.calibration.calibrate import EXPERIMENT, calibrate
+
+    run = _observed(EXPERIMENT, device, from_run, runs)
+    say([f"Fitting to run {run.run_id} on {run.device} ..."])
+    say(calibrate(run, name, out).lines())
+    return 0
+
+
+@guarded
+def validate_model(
+    device: DeviceOption = "cuda",
+    from_run: FromOption = None,
+    profile: Annotated[
+        str | None,
+        typer.Option("--profile", help="The profile that predicts; by the device's name where omitted.", metavar="NAME"),
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Folder for the tables.", metavar="DIR")] = None,
+    runs: RunsOption = Path("results"),
+) -> int:
+    """Run validate.yaml on this machine and tell how well a profile predicts what it was not fitted to."""
+    from runner.calibration.calibrate import name_for
+    from runner.predict import predict
+    from runner.validation import EXPERIMENT, write_validation
+
+    run = _observed(EXPERIMENT, device, from_run, runs)
+    model = _profile(run, profile)
+    folder = REFERENCE / name_for(run.device) / "model" if out is None else out
+    table = write_validation(run, model.name, predict(run, model), folder)
+    say([*table, "", f"The tables are in {folder} (validation.md, validation.csv, predicted.csv)."])
+    return 0
+
+
+def show_predicted(path: Path, profile: str | None, csv: Path | None) -> None:
+    """Print measured and predicted of a run beside each other, and write them to `csv`, or to predicted.csv in its folder."""
+    from runner.observed import read_observed
+    from runner.predict import accuracy_lines, accuracy_of, predict
+    from runner.predict_page import PREDICTED_COLUMNS, predicted_grid, predicted_rows
+    from runner.tables import write_csv
+
+    run = read_observed(path)
+    model = _profile(run, profile)
+    predictions = predict(run, model)
+    target = run.folder / "predicted.csv" if csv is None else csv
+    write_csv(target, predicted_rows(predictions, model.name), PREDICTED_COLUMNS)
+    say([*predicted_grid(predictions).lines(), "", f"Profile {model.name} against run {run.run_id}:"])
+    say([*accuracy_lines(accuracy_of(run, predictions)), "", f"Every case is in {target}."])
+
+
+def _observed(experiment: str, device: str, from_run: Path | None, runs: Path) -> ObservedRun:
+    """Return a finished run: the one that is named, or one of an experiment that is made now, as `run` makes it."""
+    from runner.expand import MOST_CASES
+    from runner.flow import run_experiment
+    from runner.observed import read_observed
+    from runner.spec.load import load_experiment
+    from runner.watch import LineWatcher
+
+    if from_run is not None:
+        return read_observed(from_run)
+    watcher = LineWatcher(lambda line: say([line]))
+    outcome = run_experiment(load_experiment(experiment), device=device, out=runs, max_cases=MOST_CASES, watcher=watcher)
+    return read_observed(outcome.folder)
+
+
+def _profile(run: ObservedRun, name: str | None) -> Profile:
+    """Return the profile of a name or, without one, that of the run's device: the simulated one's own, or as calibrated."""
+    from runner.calibration.calibrate import name_for
+    from runner.device.simulated import load_profile
+
+    return load_profile(name or run.device.partition("simulated:")[2] or name_for(run.device))

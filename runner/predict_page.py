@@ -1,0 +1,70 @@
+"""Predictions for people and for programs: lines for the screen, and the rows of `predicted.csv`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from runner.columns import Column
+from runner.predict import Prediction, worst_first
+from runner.rows import Row
+from runner.screen import Grid
+from runner.units import counted
+
+MOST_ROWS: Final = 40
+"""Rows of the table on the screen; the file has them all."""
+PREDICTED_COLUMNS: Final = (
+    Column("scenario", "text", "", "The name of the scenario in the file."),
+    Column("case_id", "text", "", "The case."),
+    Column("case", "text", "", "The axes of the case, as name=value with blanks between them."),
+    Column("figure", "text", "", "The time that is compared: that of the clock which gives the case's rate."),
+    Column("measured_ms", "number", "ms", "Its median over the samples of the run."),
+    Column("predicted_ms", "number", "ms", "What the simulated device says; empty where it has no number."),
+    Column("error_percent", "number", "%", "How much longer the prediction is.", "100 * (predicted_ms / measured_ms - 1)"),
+    Column(
+        "spread_percent",
+        "number",
+        "%",
+        "How widely the samples spread.",
+        "100 * (p95 - p05) / 2 / median; empty for fewer than 3 samples",
+    ),
+    Column("profile", "text", "", "The profile that predicts."),
+    Column("reason", "text", "", "Why there is no prediction, in a sentence."),
+)
+
+
+def predicted_rows(predictions: Sequence[Prediction], profile: str) -> Iterator[Row]:
+    """Yield a row a case, the largest error first, with the columns of PREDICTED_COLUMNS."""
+    for each in worst_first(predictions):
+        yield {
+            "scenario": each.case.scenario,
+            "case_id": each.case.case_id,
+            "case": _axes(each),
+            "figure": each.figure,
+            "measured_ms": each.measured_ms,
+            "predicted_ms": each.predicted_ms,
+            "error_percent": None if each.error is None else 100 * each.error,
+            "spread_percent": None if each.spread is None else 100 * each.spread,
+            "profile": profile,
+            "reason": each.reason,
+        }
+
+
+def predicted_grid(predictions: Sequence[Prediction]) -> Grid:
+    """Return the table for the screen, the largest error first."""
+    shown = worst_first(predictions)[:MOST_ROWS]
+    left = len(predictions) - len(shown)
+    headers = ("scenario", "case", "clock", "measured ms", "predicted ms", "error %", "spread %")
+    return Grid(headers, tuple(map(_cells, shown)), f"... and {counted(left, 'case')} that came nearer" if left else "")
+
+
+def _cells(each: Prediction) -> tuple[str, ...]:
+    error = "" if each.error is None else f"{100 * each.error:+.1f}"
+    predicted = each.reason if each.predicted_ms is None else f"{each.predicted_ms:.4g}"
+    spread = "" if each.spread is None else f"{100 * each.spread:.1f}"
+    clock = each.figure.removesuffix("_ms")
+    return each.case.scenario, _axes(each), clock, f"{each.measured_ms:.4g}", predicted, error, spread
+
+
+def _axes(each: Prediction) -> str:
+    return " ".join(f"{name}={value}" for name, value in each.case.axes.items())
