@@ -121,7 +121,10 @@ TIMES: Final = {
     "submission_share": ("", "Time of all copy calls as a share of the device's time around all copies."),
     "register_ms": ("ms", "Page-locking memory where it lies."),
     "unregister_ms": ("ms", "Undoing that."),
-    "instantiate_ms": ("ms", "Capturing, instantiating and uploading the graph, once, before anything was timed."),
+    "instantiate_ms": (
+        "ms",
+        "Making the graph: once, before the timing; with staging: register in each play, within wall_ms.",
+    ),
     "node_us": ("us", "How long the launch of a graph held the host, over its copies and kernels."),
     "allocate_ms": ("ms", "Allocating the memory."),
     "touch_ms": ("ms", "Writing every word of the memory for the first time, by one thread."),

@@ -33,7 +33,6 @@ from runner.plan import (
     Record,
     Register,
     StreamWait,
-    Unregister,
 )
 from runner.plan_words import name_of, place
 
@@ -61,6 +60,14 @@ class Group:
         """Return how many copies and kernels it holds."""
         return nodes_from(self.operations, 0)
 
+    def buffers(self) -> frozenset[int]:
+        """Return the buffers that its operations use."""
+        return frozenset(buffer for operation in self.operations for buffer in _used(operation))
+
+    def streams(self) -> frozenset[int]:
+        """Return the streams of its operations and of the one call."""
+        return frozenset(getattr(operation, "stream", self.opener.stream) for operation in (self.opener, *self.operations))
+
 
 def groups_of(operations: Sequence[Operation]) -> list[Group]:
     """Return the groups of a lane in their order; one that never ends is none."""
@@ -87,10 +94,29 @@ def nodes_from(operations: Sequence[Operation], begin: int) -> int:
     return nodes
 
 
-def distinct_graphs(plan: Plan) -> list[Group]:
-    """Return the graphs of a Plan, each once however often it is launched."""
-    graphs = {(group.opener, group.operations): group for lane in plan.lanes for group in groups_of(lane) if group.captured}
+def graphs_made_before(plan: Plan) -> list[Group]:
+    """Return the graphs that are made when a Plan is opened, each once however often it is launched."""
+    made_in_play = graphs_made_in_play(plan)
+    graphs = {
+        (group.opener, group.operations): group
+        for number, lane in enumerate(plan.lanes)
+        for group in groups_of(lane)
+        if group.captured and (number, group.begin) not in made_in_play
+    }
     return list(graphs.values())
+
+
+def graphs_made_in_play(plan: Plan) -> dict[tuple[int, int], Group]:
+    """Return the graphs of memory that a lane registers, by lane and place: each is made anew whenever it is launched."""
+    locked = _registered_in_play(plan)
+    if not locked:
+        return {}
+    return {
+        (number, group.begin): group
+        for number, lane in enumerate(plan.lanes)
+        for group in groups_of(lane)
+        if group.captured and not locked.isdisjoint(group.buffers())
+    }
 
 
 def predecessors(operations: Sequence[Operation]) -> Iterator[tuple[int, int]]:
@@ -112,25 +138,27 @@ def check_groups(plan: Plan) -> None:
 
     A group begins and ends on its lane and holds no other. A batch holds async copies of one direction in its own stream, no two
     of which touch the same bytes unless both read. A graph holds copies, kernels, records and waits on non-blocking streams, of
-    memory that the lanes neither allocate nor free nor register; each of its other streams first waits for an event of the graph,
-    is joined into the launch stream before the end, and is used by nothing but graphs launched into that stream. An event
-    recorded in a graph has no time and is waited for in it alone, and only such events are waited for there.
+    memory that the lanes neither allocate nor free; each of its other streams first waits for an event of the graph, is joined
+    into the launch stream before the end, and is used by nothing but graphs launched into that stream. An event recorded in a
+    graph has no time and is waited for in it alone, and only such events are waited for there. No other lane uses the streams of
+    a graph that is made in the play.
     """
     if not any(isinstance(operation, (Graph, Batch, GroupEnd)) for lane in plan.lanes for operation in lane):
         return
     operations = [operation for lane in plan.lanes for operation in lane]
     moving = {operation.buffer for operation in operations if isinstance(operation, (Alloc, Free, PoolAlloc, PoolFree))}
-    locked = {operation.buffer for operation in operations if isinstance(operation, (Register, Unregister))}
     branches: dict[int, int] = {}
     for number, lane in enumerate(plan.lanes):
         _check_brackets(plan, number)
         for group in groups_of(lane):
-            check = _InGroup(plan, number, group, moving, locked)
+            check = _InGroup(plan, number, group, moving)
             if group.captured:
                 check.graph(branches)
             else:
                 check.batch()
     _check_outside(plan, branches)
+    for (number, _), group in graphs_made_in_play(plan).items():
+        _check_alone(plan, number, group)
 
 
 def _check_brackets(plan: Plan, number: int) -> None:
@@ -152,8 +180,8 @@ def _check_brackets(plan: Plan, number: int) -> None:
 class _InGroup:
     """The checks of one group."""
 
-    def __init__(self, plan: Plan, lane: int, group: Group, moving: set[int], locked: set[int]) -> None:
-        self.plan, self.lane, self.group, self.moving, self.locked = plan, lane, group, moving, locked
+    def __init__(self, plan: Plan, lane: int, group: Group, moving: set[int]) -> None:
+        self.plan, self.lane, self.group, self.moving = plan, lane, group, moving
 
     def batch(self) -> None:
         """Check a batch."""
@@ -232,21 +260,15 @@ class _InGroup:
             self.refuse(index, "what a kernel writes changes with each sample, but a graph never changes")
         if isinstance(operation, Record) and self.plan.events[operation.event].timed:
             self.refuse(index, "an event inside a graph has no time")
-        for buffer in self._require_place(index, operation):
-            if buffer in self.locked:
-                self.refuse(
-                    index, f"{name_of(self.plan, buffer)} is page-locked by a lane, but a graph knows memory as it was before"
-                )
+        self._require_place(index, operation)
 
-    def _require_place(self, index: int, operation: Work | Record | StreamWait) -> list[int]:
-        """Return the buffers of an operation, whose addresses must be known before."""
-        used = [getattr(operation, name) for name in ("buffer", "dst", "src") if hasattr(operation, name)]
-        for buffer in used:
+    def _require_place(self, index: int, operation: Work | Record | StreamWait) -> None:
+        """The addresses of an operation must be known before."""
+        for buffer in _used(operation):
             if buffer in self.moving:
                 self.refuse(
                     index, f"{name_of(self.plan, buffer)} is allocated or freed by a lane, so its address is not known before"
                 )
-        return used
 
     def refuse(self, index: int, why: str) -> None:
         """Raise PlanError at an operation of the group; -1 is what has begun it."""
@@ -280,6 +302,28 @@ def _check_outside(plan: Plan, branches: dict[int, int]) -> None:
                 raise PlanError(
                     f"{where}: stream {plan.streams[stream].name!r} is a branch of a graph, which nothing else orders"
                 )
+
+
+def _check_alone(plan: Plan, number: int, group: Group) -> None:
+    """What another lane issued to a stream while that is captured would become a part of the graph."""
+    mine = group.streams()
+    for other, lane in enumerate(plan.lanes):
+        for index, operation in enumerate(lane):
+            stream = getattr(operation, "stream", None)
+            if other != number and stream in mine:
+                raise PlanError(
+                    f"{place(plan, f'lane {other}', index, operation)}: lane {number} makes a graph of stream "
+                    f"{plan.streams[stream].name!r} during the play, so no other lane may use it"
+                )
+
+
+def _registered_in_play(plan: Plan) -> frozenset[int]:
+    return frozenset(operation.buffer for lane in plan.lanes for operation in lane if isinstance(operation, Register))
+
+
+def _used(operation: Operation) -> list[int]:
+    """Return the buffers of an operation."""
+    return [getattr(operation, name) for name in ("buffer", "dst", "src") if hasattr(operation, name)]
 
 
 def _merge(into: dict[int, int], clock: dict[int, int]) -> None:

@@ -35,8 +35,10 @@ from runner.plan import (
     PoolFree,
     Prefetch,
     Record,
+    Register,
     Stream,
     StreamWait,
+    Unregister,
 )
 
 DATA = 1
@@ -280,13 +282,13 @@ def migrations(size: int, *, prefetch: bool) -> Plan:
     return plan_of([Buffer("managed", "managed", size)], [lane], data=[0], expects=[Expect(0, 0, size, DATA, 0, 4)])
 
 
-def graph(sizes: Sequence[int], streams: int = 2) -> Plan:
+def graph(sizes: Sequence[int], streams: int = 2, *, in_place: bool = False) -> Plan:
     """Chunks of these sizes up, plus one, and back by one graph on so many streams: buffer 0 input, 1 output, 2 on the device.
 
-    Event 0 lets the branches begin, the others join them.
+    Event 0 lets the branches begin, the others join them. With `in_place` the lane registers input and output.
     """
-    total = sum(sizes)
-    buffers = [Buffer("input", "pinned", total), Buffer("output", "pinned", total), Buffer("device", DEVICE, total)]
+    total, memory = sum(sizes), "pageable" if in_place else "pinned"
+    buffers = [Buffer("input", memory, total), Buffer("output", memory, total), Buffer("device", DEVICE, total)]
     body: list[Operation] = [Graph(0)]
     body += [Record(0, 0), *(StreamWait(stream, 0) for stream in range(1, streams))] if streams > 1 else []
     at = 0
@@ -296,8 +298,8 @@ def graph(sizes: Sequence[int], streams: int = 2) -> Plan:
         body.append(Copy(stream, "d2h", 1, at, 2, at, size))
         at += size
     body += [each for stream in range(1, streams) for each in (Record(stream, stream), StreamWait(0, stream))]
-    body.append(GroupEnd())
-    lane = [Mark(0), *body, Drain(0), Mark(1)]
+    body += [GroupEnd(), Drain(0)]
+    lane = [Mark(0), *([Register(0), Register(1), *body, Unregister(0), Unregister(1)] if in_place else body), Mark(1)]
     offsets = [sum(sizes[:index]) for index in range(len(sizes))]
     expects = [Expect(1, at, size, DATA, at, 1 + index % 2) for index, (at, size) in enumerate(zip(offsets, sizes, strict=True))]
     return plan_of(buffers, [lane], data=[0], poison=[1, 2], streams=streams, events=streams, expects=expects)

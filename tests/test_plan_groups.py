@@ -13,6 +13,7 @@ from runner.plan import (
     Alloc,
     Batch,
     Buffer,
+    Busy,
     Copy,
     Drain,
     Event,
@@ -36,7 +37,7 @@ from runner.plan import (
     Unregister,
 )
 from runner.plan_check import check_order, check_plan
-from runner.plan_groups import distinct_graphs, groups_of, predecessors
+from runner.plan_groups import graphs_made_before, graphs_made_in_play, groups_of, predecessors
 from tests import plans
 from tests.lazy_player import LazyPlayer
 from tests.plans import DATA, WRITTEN, indices_of, plan_of, without
@@ -56,6 +57,7 @@ def test_the_plans_of_the_contract_are_proven_and_do_what_they_shall_however_lat
     for plan in (
         plans.graph([8, 16, 4]),
         plans.graph([8, 16, 4], 3),
+        plans.graph([8, 16, 4], 2, in_place=True),
         plans.batches([8, 16, 4]),
         plans.pooled(5, 8, 2),
     ):
@@ -122,11 +124,33 @@ def test_what_cannot_be_handed_over_together_is_refused(name: str) -> None:
         check_plan(plan_with([*lane, Drain(0)]))
 
 
-def test_memory_that_a_lane_registers_is_for_batches_alone() -> None:
-    locked = [Register(0), Batch(0), UP, GroupEnd(), Drain(0), Unregister(0)]
-    check_plan(plan_with(locked, "pageable"))
-    with pytest.raises(PlanError, match="buffer 'in' is page-locked by a lane, but a graph knows memory as it was before"):
-        check_plan(plan_with([Graph(0) if isinstance(each, Batch) else each for each in locked], "pageable"))
+@pytest.mark.parametrize("opener", [Graph(0), Batch(0)])
+def test_memory_that_a_lane_registers_is_copied_only_while_it_is_registered(opener: Operation) -> None:
+    lane = [Register(0), opener, UP, GroupEnd(), Drain(0), Unregister(0)]
+    check_plan(plan_with(lane, "pageable"))
+    for early in (lane[1:4] + lane[:1] + lane[4:], lane[:1] + lane[5:] + lane[1:5]):
+        with pytest.raises(PlanError, match="buffer 'in' is not page-locked now, so that only a call by itself can copy it"):
+            check_plan(plan_with(early, "pageable"))
+    with pytest.raises(PlanError, match="race on buffer 'in'"):
+        check_plan(plan_with([*lane[:4], Unregister(0), Drain(0)], "pageable"))
+
+
+def test_graphs_of_memory_that_a_lane_registers_are_made_in_the_play() -> None:
+    launched = [Graph(0), UP, GroupEnd(), Graph(0), ADD, GroupEnd()]
+    plan = plan_with([Register(0), *launched, Drain(0), Unregister(0)], "pageable")
+    assert list(graphs_made_in_play(plan)) == [(0, 1)]
+    assert [group.operations for group in graphs_made_before(plan)] == [(ADD,)]
+    assert graphs_made_in_play(plan_with([*launched, Drain(0)])) == {}
+
+
+def test_no_other_lane_uses_a_stream_while_it_is_captured() -> None:
+    registered = plan_with([Register(0), Graph(0), UP, GroupEnd(), Drain(0), Unregister(0)], "pageable")
+    check_plan(replace(registered, lanes=(*registered.lanes, (Busy(1, 10), Drain(1)))))
+    words = "lane 0 makes a graph of stream 's0' during the play, so no other lane may use it"
+    with pytest.raises(PlanError, match=words):
+        check_plan(replace(registered, lanes=(*registered.lanes, (Busy(0, 10), Drain(0)))))
+    before = plan_with([Graph(0), UP, GroupEnd(), Drain(0)])
+    check_plan(replace(before, lanes=(*before.lanes, (Busy(0, 10), Drain(0)))))
 
 
 @pytest.mark.parametrize("lane", [[Graph(0), UP, GroupEnd()], [Batch(0), UP, GroupEnd()]], ids=["graph", "batch"])
@@ -168,7 +192,7 @@ def test_a_graph_is_made_once_however_often_it_is_launched() -> None:
     assert (group.begin, group.end, group.nodes()) == (1, 12, 7)
     launched = plan_with([*[Graph(0), UP, GroupEnd()] * 3, Graph(1), replace(UP, stream=1), GroupEnd(), Drain(0)])
     assert len(groups_of(launched.lanes[0])) == 4
-    assert [group.opener.stream for group in distinct_graphs(launched)] == [0, 1]
+    assert [group.opener.stream for group in graphs_made_before(launched)] == [0, 1]
 
 
 def test_what_a_graph_orders_is_told_pair_by_pair() -> None:

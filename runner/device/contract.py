@@ -80,8 +80,9 @@ class Trace:
     there (None: not asked for, or not told). `numa_nodes[b]` is the host's NUMA node on which most pages of buffer b lie (None:
     on the device, or not told). `spent_ns` is how long this machine took for the preparation and for the lanes until all was
     done, by its own clock, which no two plays have alike (None: not parted). `instantiate_ns` is what capturing, instantiating
-    and uploading the Plan's graphs took when it was opened (None: it has none). `host_copier` is what made the lanes' copies
-    between host buffers: `numpy`, `c` or `c_streaming`, as the column of that name has it; empty where there are none.
+    and uploading the Plan's graphs took when it was opened, and capturing and instantiating those that the play makes (None:
+    it has none). `host_copier` is what made the lanes' copies between host buffers: `numpy`, `c` or `c_streaming`, as the column
+    of that name has it; empty where there are none.
     """
 
     host_ns: tuple[int | None, ...]

@@ -86,8 +86,9 @@ class Pipeline(Scenario):
     )
     submit: Literal["calls", "graph", "batch"] = Field(
         "calls",
-        description="How the work is handed over: each operation by a call; all as one graph, captured before the timing; or the "
-        "uploads, and the downloads, of each turn (a third of the ring) by one call for a batch of copies.",
+        description="How the work is handed over: each operation by a call; all as one graph, captured before the timing (with "
+        "`staging: register` inside it); or the uploads, and the downloads, of each turn (a third of the ring) by one call for a "
+        "batch of copies.",
     )
     allocate: Literal["once", "per_chunk", "pool"] = Field(
         "once",
@@ -196,7 +197,7 @@ class Pipeline(Scenario):
         """Return `wall_ms`, from before the first operation of any lane until the last result lies in the output.
 
         With `staging: register` also `register_ms` and `unregister_ms`, which are part of it; of a graph `instantiate_ms`, which
-        is not.
+        is part of it only there, where the graph must be made anew behind each registration.
         """
         figures: dict[str, Any] = {"wall_ms": lanes_ms(plan, trace)}
         if self.staging == "register":

@@ -112,11 +112,6 @@ def _check_submit(pipeline: Pipeline) -> None:
     reached = ", ".join(row.name for row in KINDS.values() if row.asynchronous and not row.migrates)
     wrong = (
         (pipeline.staging == "copy", "the host copies between the operations", "staging: direct"),
-        (
-            pipeline.submit == "graph" and pipeline.staging == "register",
-            "a graph knows memory as it was page-locked when it was captured, not as it is registered anew",
-            "batch, or staging: direct",
-        ),
         (pipeline.schedule == "serialized", "the host waits for each chunk of a serialized pipeline", "schedule: overlapped"),
         (
             pipeline.staging == "direct" and not kind_of(pipeline.buffer).asynchronous,

@@ -81,6 +81,6 @@ def _allocation(pipeline: Pipeline) -> str:
 def _submission(pipeline: Pipeline) -> str:
     return {
         "calls": "",
-        "graph": ", all of it launched as one graph",
+        "graph": ", all of it launched as one graph" + (", made anew each time" if pipeline.staging == "register" else ""),
         "batch": ", the copies of each third of the ring handed over by one call",
     }[pipeline.submit]

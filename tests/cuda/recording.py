@@ -232,10 +232,15 @@ class Expectation:
         # A drain of the null stream has an event of its own, made when it is bound.
         markers = itertools.count(len(self.plan.events))
         calls, handed_over = [], False
-        for operation in lane:
+        # Graphs of what a lane registers are made in the play; where one of these Plans registers anything, its graph uses it.
+        in_place = any(isinstance(operation, Register) for operation in lane)
+        for index, operation in enumerate(lane):
             if isinstance(operation, GroupEnd):
                 handed_over = False
             elif not handed_over:
+                if isinstance(operation, Graph) and in_place:
+                    captured = lane[index + 1 : lane.index(GroupEnd(), index)]
+                    calls += [call for each in captured for call in self._calls_of(each, markers)] + ["instantiate"]
                 calls += self._calls_of(operation, markers)
                 handed_over = isinstance(operation, (Graph, Batch))
         return calls

@@ -40,6 +40,36 @@ def test_a_graph_is_made_once_and_destroyed_with_its_session(bench: Bench) -> No
     assert bench.driver.log.count("destroy graph") == 2
 
 
+def test_a_graph_of_registered_memory_is_made_in_each_play_and_destroyed_behind_it(bench: Bench) -> None:
+    session = bench.open(plans.graph(SIZES, in_place=True))
+    assert "instantiate" not in bench.driver.log
+    for play in range(3):
+        bench.driver.log.clear()
+        assert session.play(play).instantiate_ns is not None
+        assert session.verify() == ()
+        told = ("register", "unregister", "instantiate", "launch graph", "synchronize context", "destroy graph")
+        assert [call for call in bench.driver.log if call in told] == [
+            "synchronize context",
+            *("register", "register", "instantiate", "launch graph", "unregister", "unregister"),
+            *("synchronize context", "destroy graph"),
+        ]
+    session.close()
+    assert "destroy graph" not in bench.driver.log[bench.driver.log.index("destroy graph") + 1 :]
+
+
+@pytest.mark.parametrize("call", ["copy h2d", "instantiate", "launch graph"])
+def test_what_fails_while_a_graph_is_made_in_a_play_fails_that_play(bench: Bench, call: str) -> None:
+    session = bench.open(plans.graph(SIZES, in_place=True))
+    session.play(0)
+    bench.driver.fail[call] = LogicError(f"{call} went wrong")
+    with pytest.raises(CaseFailed, match=f"{call} went wrong in operation 3 of lane 0, Graph"):
+        session.play(1)
+    assert bench.driver.captured is None
+    bench.driver.fail.clear()
+    session.close()
+    assert bench.driver.log.count("instantiate") - (call == "instantiate") == bench.driver.log.count("destroy graph")
+
+
 @pytest.mark.parametrize("call", ["copy h2d", "launch increment", "instantiate"])
 def test_what_fails_while_a_graph_is_made_ends_the_capture_and_the_case(bench: Bench, call: str) -> None:
     bench.driver.fail[call] = LogicError(f"{call} went wrong")

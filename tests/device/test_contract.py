@@ -363,6 +363,23 @@ def test_a_graph_does_what_its_operations_do_in_every_play(device: Device, strea
         session.close()
 
 
+def test_a_graph_of_memory_that_is_registered_is_made_in_every_play(device: Device) -> None:
+    plan = plans.graph(UNEQUAL, 2, in_place=True)
+    check_plan(plan)
+    session = device.open(plan)
+    try:
+        for sample in range(3):
+            trace = session.play(sample)
+            assert session.verify() == ()
+            begin, end = trace.host_ns
+            assert begin is not None
+            assert end is not None
+            assert trace.instantiate_ns is not None
+            assert 0 < trace.instantiate_ns < end - begin
+    finally:
+        session.close()
+
+
 def test_a_graph_may_be_launched_again_and_again(device: Device) -> None:
     size = 64 * 1024
     buffers = [Buffer("it", DEVICE, size), Buffer("out", "pinned", size)]

@@ -10,7 +10,21 @@ import numpy as np
 import pytest
 
 from runner.errors import CaseFailed, PlanError
-from runner.plan import Alloc, Buffer, Copy, Drain, Free, HostWait, KernelCopy, Launch, Plan, Release, StreamWait
+from runner.plan import (
+    Alloc,
+    Buffer,
+    Copy,
+    Drain,
+    Free,
+    HostWait,
+    KernelCopy,
+    Launch,
+    Plan,
+    Register,
+    Release,
+    StreamWait,
+    Unregister,
+)
 from runner.plan_check import check_order, check_plan
 from runner.scenarios.base import Scenario
 from tests.cuda.recording import Expectation, RecordingBench
@@ -31,6 +45,9 @@ MODELS: dict[str, Scenario] = {
         kind="pipeline", schedule="overlapped", staging="direct", layout="per_engine", total=4000, chunk=400, streams=3
     ),
     "graph": case_of(kind="pipeline", schedule="overlapped", submit="graph", total=4000, chunk=400, streams=3),
+    "graph in place": case_of(
+        kind="pipeline", schedule="overlapped", submit="graph", staging="register", total=4000, chunk=400, streams=3
+    ),
     "batches": case_of(
         kind="pipeline",
         schedule="overlapped",
@@ -49,7 +66,7 @@ MODELS: dict[str, Scenario] = {
     "submission": case_of(kind="submission", operation="copy", size=4000, count=5),
     "in place": case_of(kind="access", by="kernel", pattern="increment", size=4000),
 }
-PIPELINES = ["ring", "direct", "stream an engine", "serialized", "graph", "batches", "pool"]
+PIPELINES = ["ring", "direct", "stream an engine", "serialized", "graph", "graph in place", "batches", "pool"]
 
 
 @pytest.fixture
@@ -180,7 +197,7 @@ def test_every_stream_wait_between_engines_is_needed() -> None:
             check_order(without(plan, index))
 
 
-@pytest.mark.parametrize("name", ["graph", "batches"])
+@pytest.mark.parametrize("name", ["graph", "graph in place", "batches"])
 def test_every_stream_wait_of_what_is_handed_over_together_is_needed(name: str) -> None:
     plan = MODELS[name].plan()
     # The host waits for the stream of a graph alone; a wait before a batch may follow from that before the one behind it.
@@ -194,6 +211,14 @@ def test_a_graph_that_leaves_a_copy_out_shows_in_its_nodes(recording: RecordingB
     seen = recording.timed_calls(plan, lambda session: next(iter(session._of.graphs._made.values())).pop())
     assert seen.calls == Expectation(plan).timed()
     assert seen.wrong_bytes > 0
+
+
+def test_a_graph_in_place_is_made_and_launched_behind_the_registration(recording: RecordingBench) -> None:
+    plan = MODELS["graph in place"].plan()
+    assert recording.timed_calls(plan).calls == Expectation(plan).timed()
+    for index in places(plan, Register, Unregister):
+        with pytest.raises(PlanError):
+            check_plan(without(plan, index))
 
 
 def test_a_gate_that_nobody_opens_is_refused() -> None:

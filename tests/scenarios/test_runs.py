@@ -66,6 +66,10 @@ RUNS = [
         ["wall_ms", "instantiate_ms"],
     ),
     (f"{RING}, direction: [upload, download], streams: 2, submit: graph", ["instantiate_ms"]),
+    (
+        f"{RING}, streams: [1, 3], submit: graph, staging: register, pages: [normal, huge]",
+        ["wall_ms", "register_ms", "instantiate_ms", "unregister_ms"],
+    ),
     (f"{BATCHES}, direction: round_trip, staging: [direct, register], slots: [2, 6]", ["wall_ms"]),
     (f"{RING}, streams: 3, staging: [direct, copy, register], allocate: pool", ["wall_ms"]),
     (f"{RING}, streams: 3, slots: 4, layout: per_engine, allocate: pool", ["wall_ms"]),

@@ -47,7 +47,7 @@ from runner.plan import (
     StreamWait,
     Unregister,
 )
-from runner.plan_groups import Group, groups_of
+from runner.plan_groups import Group, graphs_made_in_play, groups_of
 
 
 class Binder:
@@ -57,6 +57,7 @@ class Binder:
         self._plan, self._of = plan, resources
         timed = [operation for lane in (plan.prepare, *plan.lanes) for operation in lane]
         self._late = {operation.buffer for operation in timed if isinstance(operation, Alloc | PoolAlloc)}
+        self._made_in_play = set(graphs_made_in_play(plan).values())
         self._freed = {operation.buffer for operation in timed if isinstance(operation, Free)}
         self._makers: dict[type, Callable[[Any], Iterable[Call]]] = {
             Alloc: lambda op: [partial(resources.memory.allocate, op.buffer)],
@@ -106,6 +107,8 @@ class Binder:
         if not group.captured:
             return batch_call(self._of.context, [self._addresses(operation) for operation in group.operations], stream)
         calls = [call for operation in group.operations for call in self._makers[type(operation)](operation)]
+        if group in self._made_in_play:
+            return self._of.graphs.make_and_launch(stream, calls)
         return self._of.graphs.launch((group.opener, group.operations), stream, calls)
 
     def bind_setup(self, operation: Operation) -> list[Call]:

@@ -75,6 +75,7 @@ class CudaSession:
         if self._recorder is not None and not record:
             self._recorder.detach()
         of.state.begin(sample)
+        of.graphs.begin_play()
         begun = perf_counter_ns()
         try:
             self._run("prepare", self._prepare)
@@ -88,6 +89,7 @@ class CudaSession:
                     raise self._explain(failure, self._plan.lanes[failure[0]], f"lane {failure[0]}")
                 self._context.synchronize()
                 ended = perf_counter_ns()
+            of.graphs.end_play()
             times = of.events.times(self._recorded)
             if not self._asked:
                 self._memory.ask_all()
@@ -109,7 +111,7 @@ class CudaSession:
             not_recorded=played.problem,
             numa_nodes=tuple(self._memory.numa_nodes),
             host_copier=self._host_copier,
-            instantiate_ns=of.graphs.making_ns,
+            instantiate_ns=of.graphs.making_ns(),
             spent_ns=(prepared - begun, ended - started),
         )
 

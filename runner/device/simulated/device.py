@@ -89,6 +89,7 @@ class SimulatedSession:
         calls: Calls | None = [[] for _ in self.bound] if record else None
         steps = self.bound if calls is None else noting(self.bound, calls)
         play = Play(self.device.profile, self.plan, memory, steps, sample)
+        play.making_ns = self.making_ns
         try:
             play.run()
         except IllegalAddress:
@@ -104,7 +105,7 @@ class SimulatedSession:
             cpu_ns=tuple(play.cpu_ns),
             memory_bytes=tuple(play.memory_bytes),
             host_copier=self._host_copier,
-            instantiate_ns=self.making_ns,
+            instantiate_ns=play.making_ns,
         )
 
     def verify(self) -> tuple[Mismatch, ...]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from runner.device.simulated.profile import Profile
+from runner.device.simulated.profile import Calls, Profile
 from runner.plan import Batch, Graph, GroupEnd, Plan, PoolAlloc, PoolFree
-from runner.plan_groups import distinct_graphs, nodes_from
+from runner.plan_groups import graphs_made_before, nodes_from
 
 if TYPE_CHECKING:
     from runner.device.simulated.play import Lane, Play
@@ -21,6 +21,14 @@ def graph(play: Play, lane: Lane, operation: Graph) -> int:
     """One launch of what was captured before."""
     calls = play.calls
     return _hand_over(play, lane, calls.graph_launch_ns.value, calls.graph_node_ns.value)
+
+
+def graph_made_in_play(play: Play, lane: Lane, operation: Graph) -> int:
+    """A launch, before which the graph is made; that is told apart, too."""
+    calls = play.calls
+    making_ns = _making_ns(calls, nodes_from(play.plan.lanes[lane.number], lane.at))
+    play.making_ns = (play.making_ns or 0) + making_ns
+    return _hand_over(play, lane, making_ns + calls.graph_launch_ns.value, calls.graph_node_ns.value)
 
 
 def batch(play: Play, lane: Lane, operation: Batch) -> int:
@@ -47,10 +55,13 @@ def pool_free(play: Play, lane: Lane, operation: PoolFree) -> int:
 
 
 def making_ns(profile: Profile, plan: Plan) -> int | None:
-    """Return the ns that making a Plan's graphs takes, before anything is timed; None where it has none."""
-    calls, graphs = profile.calls, distinct_graphs(plan)
-    each, node = calls.graph_make_ns.value, calls.graph_make_node_ns.value
-    return sum(each + node * group.nodes() for group in graphs) if graphs else None
+    """Return the ns that making graphs takes when a Plan is opened; None where it has none that are made then."""
+    graphs = graphs_made_before(plan)
+    return sum(_making_ns(profile.calls, group.nodes()) for group in graphs) if graphs else None
+
+
+def _making_ns(calls: Calls, nodes: int) -> int:
+    return calls.graph_make_ns.value + calls.graph_make_node_ns.value * nodes
 
 
 def _hand_over(play: Play, lane: Lane, once_ns: int, each_ns: int) -> int:

@@ -10,6 +10,7 @@ from runner.device.simulated.agenda import Agenda, Fluid, Job
 from runner.device.simulated.contents import Contents, Pieces, added_to
 from runner.device.simulated.engines import Engines, Node, Queue, Work
 from runner.device.simulated.groups import HANDLERS as GROUP_HANDLERS
+from runner.device.simulated.groups import graph_made_in_play
 from runner.device.simulated.kernels import HANDLERS as KERNEL_HANDLERS
 from runner.device.simulated.memory import Memory
 from runner.device.simulated.profile import PER_MILLION, Profile
@@ -34,6 +35,7 @@ from runner.plan import (
     StreamWait,
     Unregister,
 )
+from runner.plan_groups import graphs_made_in_play
 from runner.plan_words import place
 
 _WAITS: Final = -1
@@ -79,6 +81,7 @@ class Play:
         self.marks: list[int | None] = [None] * len(plan.marks)
         self.cpu_ns: list[int | None] = [None] * len(plan.marks)
         self.memory_bytes: list[tuple[int, int] | None] = [None] * len(plan.marks)
+        self.making_ns: int | None = None
         self.gated: dict[int, list[Node]] = {}
         self.released: set[int] = set()
         self.arrived: list[Lane] = []
@@ -359,7 +362,10 @@ Steps = list[tuple[Callable[..., int], Operation]]
 
 def bind(plan: Plan) -> list[Steps]:
     """Give each operation of each lane its handler."""
-    return [[(Play.HANDLERS[type(operation)], operation) for operation in lane] for lane in plan.lanes]
+    bound = [[(Play.HANDLERS[type(operation)], operation) for operation in lane] for lane in plan.lanes]
+    for (number, index), group in graphs_made_in_play(plan).items():
+        bound[number][index] = (graph_made_in_play, group.opener)
+    return bound
 
 
 def _queues(plan: Plan) -> list[Queue]:
