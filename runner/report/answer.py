@@ -24,6 +24,8 @@ from runner.rows import Row
 from runner.units import counted
 
 NO_NUMBER: Final = ("failed", "timeout", "corrupt", "skipped", "unsupported", "not_run")
+CLEARLY: Final = 1.05
+"""The ratio of two rates from which on one is called less than the other."""
 _MOST_REASONS: Final = 5
 
 
@@ -39,20 +41,31 @@ def answer(run: RunTables) -> list[str]:
     """Return the answer in one sentence, of a run in several directions in one each; what the run gives decides its form.
 
     Of several experiments together it is the count of their verdicts. Where the file asked what is fastest the run has answered;
-    with a baseline it is the best speedup, else the best rate of each direction, else the range of what was timed.
+    with a baseline it is the best speedup. Else it is the count of the verdicts, if any, and the best rate of each direction or
+    the range of what was timed; figures of different kinds of scenarios are not set against each other where there are verdicts.
     """
     rows = measured_rows(run.rows)
     axes = varying_axes(run.rows)
     if not rows:
         return ["No case gave a number, so there is no answer."]
     if run.of_several:
-        words = Counter(str(row.get("verdict")) for row in run.verdicts)
-        counts = ", ".join(f"{count} {word}" for word, count in words.most_common())
-        return [f"Of {len(run.verdicts)} claims: {counts}." if counts else "Nothing was claimed."]
-    if asked := run.manifest.get("answers"):
+        return [_counts_sentence(run.verdicts)]
+    if isinstance(asked := run.manifest.get("answers"), list) and asked:
         return [str(sentence) for sentence in asked]
     if baseline := baseline_of(rows):
         return [_speedup_sentence(rows, axes, baseline)]
+    told = [_counts_sentence(run.verdicts)] if run.verdicts else []
+    kinds = {row.get("kind") for row in rows}
+    return told if told and len(kinds) > 1 else [*told, *_figures_sentences(rows, axes, run)]
+
+
+def _counts_sentence(verdicts: Sequence[Row]) -> str:
+    words = Counter(str(row.get("verdict")) for row in verdicts)
+    counts = ", ".join(f"{count} {word}" for word, count in words.most_common())
+    return f"Of {counted(len(verdicts), 'claim')}: {counts}." if counts else "Nothing was claimed."
+
+
+def _figures_sentences(rows: Sequence[Row], axes: Sequence[str], run: RunTables) -> list[str]:
     rated = [row for row in rows if rate_figure(row)]
     if rated:
         directions = dict.fromkeys(str(row.get("direction", "")) for row in rated)
@@ -140,7 +153,9 @@ def _rate_sentence(rows: Sequence[Row], axes: Sequence[str]) -> str:
     slowest = min(others, key=lambda row: number_of(row, "gb_per_s") or 0, default=None)
     against = ""
     if slowest is not None and "buffer" in axes and (slower := number_of(slowest, "gb_per_s")):
-        against = f"; {slowest.get('buffer')} memory reaches {digits(slower)} there, {figure.value / slower:.2f} times less"
+        times = figure.value / slower
+        worse = f", {times:.2f} times less" if times >= CLEARLY else ", as good as the same"
+        against = f"; {slowest.get('buffer')} memory reaches {digits(slower)} there{worse}"
     interval = f" ({interval_text(figure)})" if interval_text(figure) else ""
     direction = f"{best['direction']}: " if "direction" in axes and "direction" in best else ""
     rest = [axis for axis in axes if axis != "direction"]

@@ -12,7 +12,8 @@ from runner.rows import Row
 from runner.scenarios.base import Cell
 from runner.units import format_size
 
-AXIS_NAMES: Final = tuple(column.name for column in (*AXES, *own_columns()))
+AXIS_NAMES: Final = tuple(column.name for column in (*AXES, *own_columns()) if not column.formula)
+"""The axes; what has a formula follows from another one."""
 _LEAD_NAMES: Final = frozenset(column.name for column in LEAD)
 _RATE_TIMES: Final = ("event_ms", "wall_ms", "engine_ms")
 _PAYLOADS: Final = ("size_bytes", "total_bytes")

@@ -65,6 +65,21 @@ def test_of_several_experiments_the_verdicts_are_counted(tmp_path: Path) -> None
     assert answer(made(tmp_path, rows, verdicts=verdicts)) == ["Of 3 claims: 2 confirmed, 1 refuted."]
 
 
+def test_with_verdicts_figures_of_several_kinds_are_not_set_against_each_other(tmp_path: Path) -> None:
+    verdicts = [{"claim": "one", "verdict": "confirmed"}]
+    alike = [transfer(MIB, 1.0, kind="transfer"), transfer(2 * MIB, 2.0, kind="transfer")]
+    told = answer(made(tmp_path, alike, verdicts=verdicts))
+    assert told[0] == "Of 1 claim: 1 confirmed."
+    assert told[1].startswith("copy (size 2MiB) is the fastest, 2 GB/s")
+    mixed = [*alike, transfer(MIB, 100.0, kind="access")]
+    assert answer(made(tmp_path / "mixed", mixed, verdicts=verdicts)) == ["Of 1 claim: 1 confirmed."]
+
+
+def test_memory_that_is_as_fast_is_called_so(tmp_path: Path) -> None:
+    rows = [transfer(MIB, 10.0), transfer(MIB, 9.9, buffer="registered")]
+    assert answer(made(tmp_path, rows))[0].endswith("; registered memory reaches 9.9 there, as good as the same.")
+
+
 @pytest.mark.parametrize("rows", [[], [LEAD | {"status": "failed", "reason": "out of memory"}]])
 def test_without_numbers_there_is_no_answer(tmp_path: Path, rows: list[Row]) -> None:
     assert answer(made(tmp_path, rows)) == ["No case gave a number, so there is no answer."]
