@@ -323,6 +323,9 @@ Operation = (
 )
 
 
+_HOLDING = (Alloc, Free, PoolAlloc, PoolFree, Register, Unregister)
+
+
 @dataclass(frozen=True, slots=True)
 class Expect:
     """What verification compares after a play: the range holds the pattern of `salt` from `source_offset` on, plus `added`.
@@ -390,17 +393,22 @@ class Plan:
         peak = dict(held)
         alive: set[int] = set()
         for operation in self.operations():
-            if isinstance(operation, Alloc | PoolAlloc) and operation.buffer not in alive:
-                alive.add(operation.buffer)
-                self._count(held, peak, operation.buffer, 1)
-            elif isinstance(operation, Free | PoolFree) and operation.buffer in alive:
-                alive.remove(operation.buffer)
-                self._count(held, peak, operation.buffer, -1)
+            if not isinstance(operation, _HOLDING):
+                continue
+            buffer = operation.buffer
+            if isinstance(operation, (Alloc, PoolAlloc)):
+                if buffer not in alive:
+                    alive.add(buffer)
+                    self._count(held, peak, buffer, 1)
+            elif isinstance(operation, (Free, PoolFree)):
+                if buffer in alive:
+                    alive.remove(buffer)
+                    self._count(held, peak, buffer, -1)
             elif isinstance(operation, Register):
-                held["pinned"] += self.buffers[operation.buffer].size
+                held["pinned"] += self.buffers[buffer].size
                 peak["pinned"] = max(peak["pinned"], held["pinned"])
-            elif isinstance(operation, Unregister):
-                held["pinned"] -= self.buffers[operation.buffer].size
+            else:
+                held["pinned"] -= self.buffers[buffer].size
         return Demand(peak["pageable"], peak["pinned"], peak["device"])
 
     def _count(self, held: dict[str, int], peak: dict[str, int], index: int, sign: int) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -159,7 +160,13 @@ class Scenario(StrictModel):
 
     def columns(self) -> dict[str, Cell]:
         """Return the fields as cells of the table, sizes in bytes under `*_bytes`, in the order of the model."""
-        return {column_of(name, info.json_schema_extra): getattr(self, name) for name, info in type(self).model_fields.items()}
+        return {column: getattr(self, name) for name, column in columns_of(type(self))}
+
+
+@cache
+def columns_of(model: type[Scenario]) -> tuple[tuple[str, str], ...]:
+    """Return each field of a kind with its column, in the order of the model."""
+    return tuple((name, column_of(name, info.json_schema_extra)) for name, info in model.model_fields.items())
 
 
 def column_of(field: str, extra: Any) -> str:

@@ -58,10 +58,18 @@ class Fluid:
         """Let a job begin now."""
         if self.jobs:
             self._settle()
-        self.since = self.agenda.now
+            self.jobs.append(job)
+            self.weight += job.weight
+            self._share()
+            return
+        # Most jobs have it all for themselves.
+        agenda, weight = self.agenda, job.weight
+        self.since = agenda.now
         self.jobs.append(job)
-        self.weight += job.weight
-        self._share()
+        self.weight = weight
+        job.speed = speed = self.speeds.get((weight, weight)) or self._speed(weight, weight)
+        job.version = 1
+        agenda.at(agenda.now - (-job.remaining // speed) if job.remaining > 0 else agenda.now, self._end, (job, 1))
 
     def _end(self, entry: tuple[Job, int]) -> None:
         job, version = entry

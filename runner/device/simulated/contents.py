@@ -72,6 +72,8 @@ class Contents:
     def untouched(self, offset: int, size: int) -> int:
         """Return how many bytes of a range were never written."""
         pieces = self.read(offset, size)
+        if len(pieces) == 1:
+            return size if pieces[0][1] is UNTOUCHED else 0
         ends = [start for start, _ in pieces[1:]] + [size]
         return sum(end - start for (start, tag), end in zip(pieces, ends, strict=True) if tag is UNTOUCHED)
 
