@@ -94,7 +94,7 @@ class StandIn:
         self.Device = lambda ordinal: SimpleNamespace(
             retain_primary_context=self.retain, get_attribute=self.attributes.__getitem__
         )
-        self.Context = SimpleNamespace(pop=self.pop)
+        self.Context = SimpleNamespace(pop=self.pop, get_current=lambda: SimpleNamespace(handle=1))
         self.Stream = lambda flags: Stream(self, flags)
         self.Event = lambda flags: Event(self, flags)
 

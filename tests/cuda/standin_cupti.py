@@ -15,6 +15,8 @@ from tests.cuda.standin import Bench
 
 AHEAD_NS = 1_000_000_000
 """By how much its clock is ahead of the host's."""
+NULL_ID = 7
+"""The number of the null stream in records."""
 
 
 class Kind(IntEnum):
@@ -72,10 +74,18 @@ class StandInCupti:
                 "start": now,
                 "end": now + 50,
                 "correlation_id": self.correlation,
-                "stream_id": 7,
+                "stream_id": self.stream_id(),
                 "graph_node_id": self.driver.node,
             }
             self.records.append(SimpleNamespace(kind=int(kind), **times, **more))
+
+    def stream_id(self) -> int:
+        """Return the number of the stream that works now: another one for each where the driver tells them apart."""
+        stream, _, _ = str(getattr(self.driver, "where", "")).strip().partition(" ")
+        return NULL_ID + 1 + int(stream[1:]) if stream.startswith("s") else NULL_ID
+
+    def get_stream_id_ex(self, context: int, handle: int, per_thread: int) -> int:
+        return NULL_ID + handle
 
     def do(self, call: str) -> None:
         self.log.append(call)

@@ -12,14 +12,24 @@ from runner.device.contract import Activity
 from runner.device.cuda.records import Record, Unmatched, match
 from runner.errors import CaseFailed, CaseUnsupported
 from runner.memory import DEVICE
-from runner.plan import Batch, Buffer, Copy, Drain, Graph, GroupEnd, Launch, Plan
+from runner.plan import Batch, Buffer, Copy, Drain, Gate, Graph, GroupEnd, Launch, Plan
+from runner.plan_groups import groups_of
 from tests import plans
 from tests.cuda.recording import RecordingBench
 from tests.cuda.standin import Bench, LogicError
 from tests.cuda.standin_cupti import open_recorded
+from tests.mutations.mutants import case_of
 from tests.plans import plan_of
 
 SIZES = [128, 192, 256]
+BATCHED = {
+    "pipeline": case_of(
+        kind="pipeline", schedule="overlapped", submit="batch", layout="per_engine", issue="breadth_first",
+        total=4000, chunk=400, streams=3, slots=6,
+    ),
+    "gated": case_of(kind="transfer", direction="h2d", size=4000, chunk=1000, submit="batch", gated=True, batch=4),
+    "both ways": case_of(kind="transfer", direction="bidirectional", size=4000, chunk=1000, streams=2, submit="batch", batch=2),
+}  # fmt: skip
 
 
 def launches(*streams: int) -> Plan:
@@ -140,6 +150,27 @@ def recorded(plan: Plan, edit: Callable[[list[Any]], list[Any]] = list) -> tuple
         bench.close()
 
 
+def as_one_each(records: list[Any]) -> list[Any]:
+    """Tell each batch by one record that has the id of the call before, as an H200 does."""
+    merged: list[Any] = []
+    ids: list[int] = []
+    for record in records:
+        copy = hasattr(record, "bytes")
+        if copy and ids and ids[-1] == record.correlation_id:
+            merged[-1].bytes, merged[-1].end = merged[-1].bytes + record.bytes, record.end
+            merged[-1].copy_count += 1
+        else:
+            record.copy_count = 1
+            merged.append(record)
+        ids.append(record.correlation_id)
+    before = 1
+    for record in merged:
+        if hasattr(record, "bytes"):
+            record.correlation_id = before
+        before = record.correlation_id
+    return merged
+
+
 def test_the_nodes_of_a_graph_are_told_one_by_one() -> None:
     plan = plans.graph(SIZES, 2)
     activities, why_not = recorded(plan)
@@ -154,16 +185,48 @@ def test_the_copies_of_a_batch_are_told_one_by_one_or_as_their_first() -> None:
     activities, _ = recorded(plan)
     assert [each.size_bytes for each in activities] == [*SIZES, sum(SIZES), *reversed(SIZES)]
 
-    def as_one(records: list[Any]) -> list[Any]:
-        if len(records) > 3:
-            records[0].bytes, records[0].end = sum(SIZES), records[2].end
-            del records[1:3]
-        return records
-
-    merged, why_not = recorded(plan, as_one)
+    merged, why_not = recorded(plan, as_one_each)
     assert not why_not
-    assert [(each.index, each.size_bytes) for each in merged[:1]] == [(2, sum(SIZES))]
-    assert len(merged) == 5
+    assert [(each.index, each.engine, each.size_bytes) for each in merged] == [
+        (2, "h2d", sum(SIZES)),
+        (6, "compute", sum(SIZES)),
+        (8, "d2h", sum(SIZES)),
+    ]
+
+
+@pytest.mark.parametrize("name", ["pipeline", "gated", "both ways"])
+def test_many_batches_are_told_by_stream_and_time(name: str) -> None:
+    """A batch has no id of its own, but that of the call before it, of whatever stream."""
+    plan = BATCHED[name].plan()
+    batches = [group for group in groups_of(plan.lanes[0]) if not group.captured]
+    assert len(batches) > 3
+    activities, why_not = recorded(plan, as_one_each)
+    assert not why_not
+    told = {each.index: each for each in activities}
+    for group in batches:
+        first = told[group.begin + 1]
+        assert (first.stream, first.size_bytes) == (group.opener.stream, sum(copy.size for copy in group.operations))  # type: ignore[union-attr]
+    kernels = [index for index, operation in enumerate(plan.lanes[0]) if isinstance(operation, (Launch, Gate))]
+    assert sorted(told) == sorted([group.begin + 1 for group in batches] + kernels)
+
+
+def test_batches_whose_copies_do_not_add_up_are_not_recorded() -> None:
+    def one_less(records: list[Any]) -> list[Any]:
+        merged = as_one_each(records)
+        for first in merged[:1]:
+            first.copy_count -= 1
+        return merged
+
+    def one_more(records: list[Any]) -> list[Any]:
+        merged = as_one_each(records)
+        return [*merged, *merged[-1:]]
+
+    for edit in (one_less, lambda records: as_one_each(records)[:-1]):
+        activities, why_not = recorded(BATCHED["pipeline"].plan(), edit)
+        assert activities == ()
+        assert "some in batches, but CUPTI recorded" in why_not
+    _, why_not = recorded(BATCHED["pipeline"].plan(), one_more)
+    assert why_not == "CUPTI recorded more work of a stream than it was given"
 
 
 def unnamed(records: list[Any]) -> list[Any]:
@@ -201,7 +264,13 @@ def test_nodes_that_cannot_be_told_apart_are_not_recorded(edit: Callable[[list[A
 
 
 def test_a_batch_whose_bytes_are_not_all_recorded_is_not_recorded() -> None:
-    _, why_not = recorded(plans.batches(SIZES), lambda records: records[1:])
+    def fewer_bytes(records: list[Any]) -> list[Any]:
+        merged = as_one_each(records)
+        for first in merged[:1]:
+            first.bytes -= SIZES[0]
+        return merged
+
+    _, why_not = recorded(plans.batches(SIZES), fewer_bytes)
     assert why_not == "a batch copies 576 bytes, but CUPTI recorded 448"
 
 

@@ -145,7 +145,10 @@ class Recorder:
                 continue
             way = _WAYS.get(int(activity.copy_kind), "copy")
             side = int(activity.src_kind if way == "h2d" else activity.dst_kind)
-            self._records.append(Record(*where, way, *times, int(activity.bytes), _MEMORY.get(side, "unknown"), node))
+            # Older bindings do not tell it.
+            copies = max(1, int(getattr(activity, "copy_count", 1)))
+            memory = _MEMORY.get(side, "unknown")
+            self._records.append(Record(*where, way, *times, int(activity.bytes), memory, node, copies))
 
 
 def _no_callback(*_: object) -> None:

@@ -15,7 +15,7 @@ from runner.device.cuda.cupti import Recorder
 from runner.device.cuda.kernels import Call
 from runner.device.cuda.records import Record, Unmatched, engine_of, match
 from runner.device.cuda.resources import BoundLane
-from runner.plan import Plan
+from runner.plan import Batch, Plan
 
 
 class Unrecorded(AbstractContextManager["Unrecorded"]):
@@ -70,7 +70,8 @@ class Recording(AbstractContextManager["Recording"]):
 
     def _collect(self, records: Sequence[Record]) -> None:
         several = len(self._plan.lanes) > 1
-        ids = [self._recorder.stream_id(stream) for stream in self._streams] if several else [0] * len(self._streams)
+        asked = several or any(isinstance(operation, Batch) for operation in self._plan.lanes[0])
+        ids = [self._recorder.stream_id(stream) for stream in self._streams] if asked else [0] * len(self._streams)
         matched = match(records, self._plan, ids, by_stream=several)
         calls = [
             with_groups(operations, _calls(len(operations), owners, *stamps))

@@ -2,9 +2,11 @@
 
 A record names no call but by a correlation id, which grows with every call. So the ids of a lane's records, in their order,
 belong to the lane's operations that give an engine work, in theirs. All nodes of a graph have the id of its launch; their own
-ids grow in the order in which they were captured, and what the graph lets begin only after other work must have. Copies of a
-batch have one id, too, and no order: where CUPTI has put several into one record, its first copy stands for them all. A play
-whose records do not match its Plan one for one, kind for kind and size for size, counts as not recorded.
+ids grow in the order in which they were captured, and what the graph lets begin only after other work must have. A batch has the
+id of whatever call came before it (CUPTI 13.0), so that the records of a stream that is handed batches are told by time instead:
+a stream does its work in order, and a record says how many copies it stands for. Copies of a batch have no order; where CUPTI has
+put several into one record, the first of the batch stands for them all. A play whose records do not match its Plan one for one,
+kind for kind and size for size, counts as not recorded.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ class Record:
     """Work of an engine between two times of CUPTI's clock; all records of one call have its correlation id.
 
     `engine` is h2d, d2h, `copy` for another copy, or compute. `size_bytes` and `memory`, the host's side, are a copy's. `node`
-    is the id of a graph's node, 0 for what was called by itself.
+    is the id of a graph's node, 0 for what was called by itself, `copies` how many copies of a batch it stands for.
     """
 
     correlation: int
@@ -42,6 +44,7 @@ class Record:
     size_bytes: int = 0
     memory: str = ""
     node: int = 0
+    copies: int = 1
 
 
 def match(records: Sequence[Record], plan: Plan, stream_ids: Sequence[int], *, by_stream: bool) -> dict[tuple[int, int], Record]:
@@ -49,29 +52,25 @@ def match(records: Sequence[Record], plan: Plan, stream_ids: Sequence[int], *, b
 
     Records of one call are joined, from the first begin to the last end, and so are those of the passes of one Launch. Of several
     lanes the calls are told apart by their streams (`by_stream`), `stream_ids` being the numbers that records give them; two
-    lanes cannot share one, and no graph can tell its lane.
+    lanes cannot share one, and no graph can tell its lane. Batches need those numbers, too.
     """
-    called: dict[int, list[list[Record]]] = {}
-    for of_call in _by_call(records):
-        called.setdefault(of_call[0].stream if by_stream else 0, []).append(of_call)
-    wanted: dict[int, list[Call]] = {}
-    for lane, operations in enumerate(plan.lanes):
-        for call in _calls_of(lane, operations):
-            if by_stream and call.group is not None and call.group.captured:
-                raise Unmatched(
-                    "the nodes of a graph name no stream of the Plan, so that of several lanes no record tells whose it is"
-                )
-            wanted.setdefault(stream_ids[call.stream] if by_stream else 0, []).append(call)
+    calls = [call for lane, operations in enumerate(plan.lanes) for call in _calls_of(lane, operations)]
+    batched = {call.stream: stream_ids[call.stream] for call in calls if call.batched}
+    numbers = set(batched.values())
+    pairs = _by_correlation(
+        [call for call in calls if call.stream not in batched or call.captured],
+        [record for record in records if record.stream not in numbers or record.node],
+        stream_ids if by_stream else None,
+    )
+    for stream, number in batched.items():
+        pairs += _by_time(
+            [call for call in calls if call.stream == stream and not call.captured],
+            [record for record in records if record.stream == number and not record.node],
+        )
     found: dict[tuple[int, int], Record] = {}
-    for key in wanted.keys() | called.keys():
-        calls, recorded = wanted.get(key, []), called.get(key, [])
-        if len({call.lane for call in calls}) > 1:
-            raise Unmatched("two lanes share a stream, so that no record tells whose it is")
-        if len(calls) != len(recorded):
-            raise Unmatched(f"{len(calls):,} calls gave the device work, but CUPTI recorded {len(recorded):,}")
-        for call, of_call in zip(calls, recorded, strict=True):
-            for place, record in _told(plan, call, of_call):
-                found[place] = _join(found[place], record) if place in found else record
+    for call, of_call in pairs:
+        for place, record in _told(plan, call, of_call):
+            found[place] = _join(found[place], record) if place in found else record
     return found
 
 
@@ -83,6 +82,73 @@ class Call:
     index: int
     stream: int
     group: Group | None = None
+
+    @property
+    def captured(self) -> bool:
+        """Whether it launches a graph."""
+        return self.group is not None and self.group.captured
+
+    @property
+    def batched(self) -> bool:
+        """Whether it hands over a batch."""
+        return self.group is not None and not self.group.captured
+
+    @property
+    def copies(self) -> int:
+        """For how many copies its records stand; 1 for what is no batch."""
+        return len(self.group.operations) if self.group is not None and self.batched else 1
+
+
+Pairs = list[tuple[Call, list[Record]]]
+"""Calls, each with its records."""
+
+
+def _by_correlation(calls: Sequence[Call], records: Sequence[Record], stream_ids: Sequence[int] | None) -> Pairs:
+    """Match calls by the order of their ids; `stream_ids` where several lanes make them."""
+    called: dict[int, list[list[Record]]] = {}
+    for of_call in _by_call(records):
+        called.setdefault(of_call[0].stream if stream_ids else 0, []).append(of_call)
+    wanted: dict[int, list[Call]] = {}
+    for call in calls:
+        if stream_ids and call.captured:
+            raise Unmatched(
+                "the nodes of a graph name no stream of the Plan, so that of several lanes no record tells whose it is"
+            )
+        wanted.setdefault(stream_ids[call.stream] if stream_ids else 0, []).append(call)
+    pairs: Pairs = []
+    for key in wanted.keys() | called.keys():
+        mine, recorded = wanted.get(key, []), called.get(key, [])
+        _require_one_lane(mine)
+        if len(mine) != len(recorded):
+            raise Unmatched(f"{len(mine):,} calls gave the device work, but CUPTI recorded {len(recorded):,}")
+        pairs += zip(mine, recorded, strict=True)
+    return pairs
+
+
+def _by_time(calls: Sequence[Call], records: Sequence[Record]) -> Pairs:
+    """Match the calls of a stream in its order: each has the next records, as many as stand for its copies."""
+    _require_one_lane(calls)
+    pairs: Pairs = []
+    waiting = iter(sorted(records, key=lambda record: record.begin_ns))
+    for call in calls:
+        told: list[Record] = []
+        while sum(record.copies for record in told) < call.copies and (record := next(waiting, None)) is not None:
+            told.append(record)
+        if sum(record.copies for record in told) != call.copies:
+            copies = sum(record.copies for record in records)
+            raise Unmatched(
+                f"a stream was given {sum(call.copies for call in calls):,} copies and kernels, some in batches, but CUPTI "
+                f"recorded {copies:,}, or others"
+            )
+        pairs.append((call, told))
+    if next(waiting, None) is not None:
+        raise Unmatched("CUPTI recorded more work of a stream than it was given")
+    return pairs
+
+
+def _require_one_lane(calls: Sequence[Call]) -> None:
+    if len({call.lane for call in calls}) > 1:
+        raise Unmatched("two lanes share a stream, so that no record tells whose it is")
 
 
 def _calls_of(lane: int, operations: Sequence[Operation]) -> Iterator[Call]:
@@ -106,8 +172,8 @@ def _told(plan: Plan, call: Call, records: Sequence[Record]) -> Iterator[tuple[t
             if isinstance(operation, WORK)
             for _ in range(operation.passes if isinstance(operation, Launch) else 1)
         ]
-        nodes = _nodes(records) if call.group.captured else sorted(records, key=lambda record: record.begin_ns)
-        if len(nodes) < len(places) and not call.group.captured:
+        nodes = _nodes(records) if call.captured else sorted(records, key=lambda record: record.begin_ns)
+        if len(nodes) < len(places) and call.batched:
             yield from _told_as_one(call, records)
             return
     if len(places) != len(nodes):
@@ -115,7 +181,7 @@ def _told(plan: Plan, call: Call, records: Sequence[Record]) -> Iterator[tuple[t
     for place, record in zip(places, nodes, strict=True):
         _require_same(plan, place, record)
         yield place, record
-    if call.group is not None and call.group.captured:
+    if call.group is not None and call.captured:
         _require_order(call.group, dict(zip(places, nodes, strict=True)), call.lane)
 
 
