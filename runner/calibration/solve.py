@@ -23,12 +23,12 @@ LEAST_RATE_STEP: Final = 0.05
 BLIND: Final = 1e-7
 """A witness whose time changes less than this share as its parameter moves says nothing of it."""
 MOST_ROUNDS: Final = 25
-MOST_TRIALS: Final = 40
+MOST_TRIALS: Final = 20
 NOISE: Final = 0.05
 """Errors that are larger than this share count less than by their square, so that one disturbed case does not bend the others."""
 CLOSE: Final = 1e-6
 """Witnesses that are this near to what was measured fit."""
-NEAR: Final = 1e-6
+NEAR: Final = 1e-5
 """Parameters with many witnesses are found once a step changes them, or the squared errors, by less than this share."""
 
 

@@ -160,8 +160,11 @@ class Witnesses:
                 yield from _pair(("staging", "held"), model.size, model, observation, "call_us")
 
     def _kernels_in_a_row(self) -> Iterator[Witness]:
-        for model, observation in self.of(Submission, lambda it: it.operation == "launch" and it.size > SMALL_BYTES):
-            yield Witness(model, "event_ms", observation.figures["event_ms"])
+        """Yield launches whose kernels work for most of the time: where they wait for calls, no gap shows."""
+        for model, observation in self.of(Submission, lambda it: it.operation == "launch"):
+            busy_ms, event_ms = (observation.figures.get(name, 0.0) for name in ("engine_busy_ms", "event_ms"))
+            if busy_ms > _HALF * event_ms > 0:
+                yield Witness(model, "event_ms", event_ms)
 
     def _fresh_landings(self) -> Iterator[Witness]:
         """Yield the pipelines whose results arrive in memory that nobody has touched."""
@@ -272,10 +275,6 @@ class Witnesses:
             yield from _pair(("host", name), None, model, observation, "touch_ms")
 
     def _page_locking(self) -> Iterator[Found]:
-        """By pipelines that page-lock the same memory again and again, as rings do, before memory that is locked once."""
-        for ring, observation in self.of(Pipeline, lambda it: it.staging == "register"):
-            yield from _pair(("registration", ring.pages, "lock"), ring.total, ring, observation, "register_ms")
-            yield from _pair(("registration", ring.pages, "unlock"), ring.total, ring, observation, "unregister_ms")
         for model, observation in self.of(Allocation, lambda it: it.registers() and it.memlock_limit is None):
             yield from _pair(("registration", model.pages, "lock"), model.size, model, observation, "register_ms")
             yield from _pair(("registration", model.pages, "unlock"), model.size, model, observation, "unregister_ms")
@@ -311,7 +310,8 @@ def _some(sizes: Iterable[int]) -> list[int]:
 
 
 _HALF: Final = 0.5
-"""Share of the earlier work from which on a call that was held for it counts as having waited."""
+"""Share of the earlier work from which on a call that was held for it counts as having waited, and of a time in which kernels
+work from which on they, not calls, take it."""
 
 
 def _pair(path: Path, at: int | None, model: Scenario, observation: Observation, figure: str) -> Iterator[Found]:
