@@ -120,6 +120,25 @@ def test_the_pool_keeps_its_memory_while_a_session_uses_it(bench: Bench) -> None
     assert of_the_pool == ["pool keeps all", "pool keeps nothing", "trim pool"]
 
 
+def test_a_launch_on_memory_of_the_pool_is_made_ready_once_an_address(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    addresses: list[int] = []
+    increment = bench.kernels.increment
+
+    def noting(address: int, size: int, stream: Any) -> Any:
+        addresses.append(address)
+        return increment(address, size, stream)
+
+    monkeypatch.setattr(bench.kernels, "increment", noting)
+    session = bench.open(plans.pooled(1, 64, 1))
+    assert addresses == []
+    for play in range(5):
+        session.play(play)
+        assert session.verify() == ()
+    session.close()
+    assert addresses
+    assert len(addresses) == len(set(addresses))
+
+
 def test_memory_of_the_pool_that_a_failed_play_leaves_is_freed(bench: Bench) -> None:
     session = bench.open(plans.pooled(4, 64, 2))
     bench.driver.fail["copy d2h"] = LogicError("the copy went wrong")

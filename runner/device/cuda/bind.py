@@ -161,6 +161,26 @@ class Binder:
         """Make a call ready now, or when it is called where one of its buffers is allocated only then."""
         return (lambda: ready()()) if self._late.intersection(buffers) else ready()
 
+    def _by_address(self, ready: Callable[[], Call], *buffers: int) -> Call:
+        """As `_now_or_late`, for calls that stay as they are.
+
+        Where only memory of the device comes and goes, which a pool mostly gives again where it was, a call is made ready once an
+        address: 0.3 µs instead of 1.2 a call in the timed loop. A call ready for host memory would keep that from being freed.
+        """
+        late = self._late.intersection(buffers)
+        if len(late) != 1 or not all(self._plan.buffers[buffer].on_device for buffer in late):
+            return self._now_or_late(ready, *buffers)
+        (buffer,), region, made = late, self._of.memory.region, dict[int, Call]()
+
+        def call() -> None:
+            address = region(buffer).address
+            known = made.get(address)
+            if known is None:
+                known = made[address] = ready()
+            known()
+
+        return call
+
     def _copy(self, operation: Copy) -> list[Call]:
         cuda, stream, memory = self._of.context.cuda, self._of.streams[operation.stream], self._of.memory
         upload = operation.direction == "h2d"
@@ -180,7 +200,7 @@ class Binder:
             address = memory.region(device).address + device_offset
             return ((address, view) if upload else (view, address)) + tail
 
-        call = self._now_or_late(lambda: partial(function, *arguments()), host, device)
+        call = self._by_address(lambda: partial(function, *arguments()), host, device)
         # The plain call on a stream: the safe helper of the source documents, which synchronizes before it returns.
         return [call, stream.synchronize] if operation.blocking and not plain else [call]
 
@@ -196,7 +216,7 @@ class Binder:
         def launch() -> Call:
             return kernels.increment(self._address(operation.buffer, operation.offset), operation.size, stream)
 
-        return [self._now_or_late(launch, operation.buffer)] * operation.passes
+        return [self._by_address(launch, operation.buffer)] * operation.passes
 
     def _kernel_copy(self, operation: KernelCopy) -> list[Call]:
         kernels, stream = self._of.kernels, self._of.streams[operation.stream]
