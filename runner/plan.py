@@ -1,7 +1,7 @@
-"""The operations and the Plan: what a scenario asks a device to do, as frozen data with resolved integers.
+"""The Plan: what a scenario asks a device to do, as frozen data with resolved integers.
 
-A scenario writes a Plan, `runner.plan_check` proves it safe, a device plays it and returns a Trace of marks. Buffers, streams,
-events, gates and marks are indices into the Plan's tables. Sizes and offsets are bytes, always inside the buffer they name.
+A scenario writes a Plan, `runner.plan_check` proves it safe, a device plays it and returns a Trace of marks. Its operations are
+those of `runner.operations`, which are had from here, too.
 
 The data. Every byte of a filled buffer is a function of its place and of a *salt* that changes with each sample
 (`runner.pattern`), so a missing, doubled, shifted or stale chunk shows. A Launch adds exactly 1 to each 32-bit word, wrapping,
@@ -14,12 +14,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
+from runner import operations as ops
 from runner.memory import DEVICE, Pages, kind_of
-from runner.pattern import FLAT
+from runner.operations import *  # noqa: F403  # whoever writes or reads a Plan wants its operations, too
 
-Direction = Literal["h2d", "d2h"]
 StreamKind = Literal["non_blocking", "blocking", "null"]
-Access = Literal["read", "write", "increment"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,277 +52,7 @@ class Event:
     timed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Alloc:
-    """Allocate a buffer; on a lane it is part of what is timed, and its pages are untouched."""
-
-    buffer: int
-
-
-@dataclass(frozen=True, slots=True)
-class Free:
-    """Free a buffer that no operation still uses."""
-
-    buffer: int
-
-
-@dataclass(frozen=True, slots=True)
-class PoolAlloc:
-    """Allocate a buffer of the device from the driver's pool; work behind this in the stream may use it (stream-ordered)."""
-
-    stream: int
-    buffer: int
-
-
-@dataclass(frozen=True, slots=True)
-class PoolFree:
-    """Give a buffer back to the pool once all work before this in the stream is done; the host waits for nothing."""
-
-    stream: int
-    buffer: int
-
-
-@dataclass(frozen=True, slots=True)
-class Register:
-    """Page-lock a pageable buffer where it lies."""
-
-    buffer: int
-
-
-@dataclass(frozen=True, slots=True)
-class Unregister:
-    """Undo Register."""
-
-    buffer: int
-
-
-@dataclass(frozen=True, slots=True)
-class Fill:
-    """Write the pattern of `salt` over a range of a host or device buffer; only in `setup` and `prepare`."""
-
-    buffer: int
-    offset: int
-    size: int
-    salt: int
-
-
-@dataclass(frozen=True, slots=True)
-class HostCopy:
-    """Copy between host buffers by `threads` threads of the processor; the lane goes on when it is done."""
-
-    dst: int
-    dst_offset: int
-    src: int
-    src_offset: int
-    size: int
-    threads: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Copy:
-    """Copy across the link in a stream. `blocking` is the plain call that returns when the copy is done."""
-
-    stream: int
-    direction: Direction
-    dst: int
-    dst_offset: int
-    src: int
-    src_offset: int
-    size: int
-    blocking: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """Add `passes` to each 32-bit word of a range that kernels may use, one kernel a pass; offset and size in multiples of 4."""
-
-    stream: int
-    buffer: int
-    offset: int
-    size: int
-    passes: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class KernelCopy:
-    """Copy by a kernel between a host buffer that kernels may use and a device buffer; offsets and size in multiples of 4."""
-
-    stream: int
-    dst: int
-    dst_offset: int
-    src: int
-    src_offset: int
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
-class KernelAccess:
-    """Let a kernel read, write or increment each word of a range in place, on the device or in host memory that kernels may use.
-
-    `write` writes the flat pattern of `salt` (from `runner.pattern.FLAT` on); `increment` adds 1, as a Launch does. `read` leaves
-    everything as it is. Offset and size are multiples of 4.
-    """
-
-    stream: int
-    buffer: int
-    offset: int
-    size: int
-    access: Access
-    salt: int = FLAT
-
-
-@dataclass(frozen=True, slots=True)
-class HostAccess:
-    """Let the processor read, write or increment each word of a range in place, by `threads` threads; else as KernelAccess.
-
-    Writing to pages that nobody has touched is their first touch.
-    """
-
-    buffer: int
-    offset: int
-    size: int
-    access: Access
-    threads: int = 1
-    salt: int = FLAT
-
-
-@dataclass(frozen=True, slots=True)
-class Busy:
-    """Keep a stream busy for a time with a kernel of one thread that touches nothing."""
-
-    stream: int
-    duration_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class Prefetch:
-    """Move the pages of a managed buffer's range to the device or the host, in a stream."""
-
-    stream: int
-    buffer: int
-    offset: int
-    size: int
-    to: Literal["device", "host"]
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """Record an event in a stream."""
-
-    stream: int
-    event: int
-
-
-@dataclass(frozen=True, slots=True)
-class StreamWait:
-    """Let a stream wait for an event that was recorded before this call was made."""
-
-    stream: int
-    event: int
-
-
-@dataclass(frozen=True, slots=True)
-class HostWait:
-    """Let the lane wait until an event has happened."""
-
-    event: int
-
-
-@dataclass(frozen=True, slots=True)
-class Drain:
-    """Let the lane wait until everything issued to a stream is done."""
-
-    stream: int
-
-
-@dataclass(frozen=True, slots=True)
-class Barrier:
-    """Let every lane wait for every other; all lanes hold the same number of barriers."""
-
-
-@dataclass(frozen=True, slots=True)
-class Gate:
-    """Hold a stream until the host releases the gate (or a time limit passes, which the Trace reports)."""
-
-    stream: int
-    gate: int
-
-
-@dataclass(frozen=True, slots=True)
-class Release:
-    """Open a gate."""
-
-    gate: int
-
-
-@dataclass(frozen=True, slots=True)
-class Graph:
-    """Launch the operations up to the next GroupEnd as one graph, by one call into a stream.
-
-    It was captured when the Plan was opened; one that uses memory which a lane registers is made in the play, here and now, since
-    a graph knows memory as it was page-locked when it was captured. Its other streams are branches that begin by waiting for an
-    event of the graph and are joined before its end; `runner.plan_groups` has the rules.
-    """
-
-    stream: int
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Hand over the copies up to the next GroupEnd by one call into a stream; among each other they have no order."""
-
-    stream: int
-
-
-@dataclass(frozen=True, slots=True)
-class GroupEnd:
-    """End what a Graph or a Batch has begun."""
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """Read the host's clock; each mark is read at most once a play.
-
-    `cpu`: read the lane's processor time, too. `memory`: before the clock, which so leaves that out, read how much memory of the
-    process is resident and locked.
-    """
-
-    mark: int
-    cpu: bool = False
-    memory: bool = False
-
-
-Operation = (
-    Alloc
-    | Free
-    | PoolAlloc
-    | PoolFree
-    | Register
-    | Unregister
-    | Fill
-    | HostCopy
-    | Copy
-    | Launch
-    | KernelCopy
-    | KernelAccess
-    | HostAccess
-    | Busy
-    | Prefetch
-    | Record
-    | StreamWait
-    | HostWait
-    | Drain
-    | Barrier
-    | Gate
-    | Release
-    | Graph
-    | Batch
-    | GroupEnd
-    | Mark
-)
-
-
-_HOLDING = (Alloc, Free, PoolAlloc, PoolFree, Register, Unregister)
+_HOLDING = (ops.Alloc, ops.Free, ops.PoolAlloc, ops.PoolFree, ops.Register, ops.Unregister)
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,10 +84,10 @@ class Plan:
     """
 
     buffers: tuple[Buffer, ...]
-    setup: tuple[Operation, ...]
-    prepare: tuple[Operation, ...]
-    lanes: tuple[tuple[Operation, ...], ...]
-    teardown: tuple[Operation, ...] = ()
+    setup: tuple[ops.Operation, ...]
+    prepare: tuple[ops.Operation, ...]
+    lanes: tuple[tuple[ops.Operation, ...], ...]
+    teardown: tuple[ops.Operation, ...] = ()
     streams: tuple[Stream, ...] = ()
     events: tuple[Event, ...] = ()
     gates: int = 0
@@ -369,7 +98,7 @@ class Plan:
     memlock_bytes: int | None = None
     title: str = field(default="", compare=False)
 
-    def operations(self) -> Iterator[Operation]:
+    def operations(self) -> Iterator[ops.Operation]:
         """Yield every operation, setup first, lanes one after another."""
         yield from self.setup
         yield from self.prepare
@@ -379,12 +108,12 @@ class Plan:
 
     def host_threads(self) -> int:
         """Return how many threads of the host work at once at most: of each lane as many as its widest operation has."""
-        shared = (HostCopy, HostAccess)
+        shared = (ops.HostCopy, ops.HostAccess)
         return sum(max((each.threads for each in lane if isinstance(each, shared)), default=1) for lane in self.lanes)
 
     def copying_threads(self) -> tuple[int, ...]:
         """Return how many threads copy between host buffers at once at most, of each lane that does so at all."""
-        most = (max((each.threads for each in lane if isinstance(each, HostCopy)), default=0) for lane in self.lanes)
+        most = (max((each.threads for each in lane if isinstance(each, ops.HostCopy)), default=0) for lane in self.lanes)
         return tuple(threads for threads in most if threads)
 
     def demand(self) -> Demand:
@@ -396,15 +125,15 @@ class Plan:
             if not isinstance(operation, _HOLDING):
                 continue
             buffer = operation.buffer
-            if isinstance(operation, (Alloc, PoolAlloc)):
+            if isinstance(operation, (ops.Alloc, ops.PoolAlloc)):
                 if buffer not in alive:
                     alive.add(buffer)
                     self._count(held, peak, buffer, 1)
-            elif isinstance(operation, (Free, PoolFree)):
+            elif isinstance(operation, (ops.Free, ops.PoolFree)):
                 if buffer in alive:
                     alive.remove(buffer)
                     self._count(held, peak, buffer, -1)
-            elif isinstance(operation, Register):
+            elif isinstance(operation, ops.Register):
                 held["pinned"] += self.buffers[buffer].size
                 peak["pinned"] = max(peak["pinned"], held["pinned"])
             else:

@@ -12,48 +12,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from runner import operations as ops
 from runner.errors import PlanError
 from runner.memory import kind_of
 from runner.pattern import FLAT, WORD
-from runner.plan import (
-    Alloc,
-    Barrier,
-    Batch,
-    Buffer,
-    Busy,
-    Copy,
-    Drain,
-    Expect,
-    Fill,
-    Free,
-    Gate,
-    Graph,
-    GroupEnd,
-    HostAccess,
-    HostCopy,
-    HostWait,
-    KernelAccess,
-    KernelCopy,
-    Launch,
-    Mark,
-    Operation,
-    Plan,
-    PoolAlloc,
-    PoolFree,
-    Prefetch,
-    Record,
-    Register,
-    Release,
-    StreamWait,
-    Unregister,
-)
+from runner.plan import Buffer, Expect, Plan
 from runner.plan_groups import check_groups
 from runner.plan_order import check_order
 from runner.plan_words import place
 
 __all__ = ["check_bounds", "check_groups", "check_order", "check_plan"]
 
-_UNTIMED: Final = (Alloc, Free, Register, Unregister, Fill)
+_UNTIMED: Final = (ops.Alloc, ops.Free, ops.Register, ops.Unregister, ops.Fill)
 """What may stand outside the lanes; in `prepare` a Prefetch, too."""
 
 
@@ -87,7 +57,7 @@ class _Bounds:
         self.plan = plan
         self.phase = ""
         self.index = 0
-        self.operation: Operation = Barrier()
+        self.operation: ops.Operation = ops.Barrier()
         self.recorded: set[int] = set()
         self.awaited: dict[int, str] = {}
         self.marked: set[int] = set()
@@ -97,48 +67,48 @@ class _Bounds:
         self.sizes = tuple(buffer.size for buffer in plan.buffers)
         self.on_device = tuple(buffer.on_device for buffer in plan.buffers)
         self.checks: dict[type[Any], Callable[[Any], None]] = {
-            Alloc: self._buffer_only,
-            Free: self._buffer_only,
-            PoolAlloc: self._pooled,
-            PoolFree: self._pooled,
-            Register: self._registration,
-            Unregister: self._registration,
-            Fill: self._refused_on_lanes,
-            HostCopy: self._host_copy,
-            Copy: self._copy,
-            Launch: self._launch,
-            KernelCopy: self._kernel_copy,
-            KernelAccess: self._kernel_access,
-            HostAccess: self._host_access,
-            Busy: self._busy,
-            Prefetch: self._prefetch,
-            Record: self._record,
-            StreamWait: self._stream_wait,
-            HostWait: self._host_wait,
-            Drain: self._drain,
-            Barrier: self._barrier,
-            Gate: self._gate,
-            Release: self._release,
-            Graph: self._drain,
-            Batch: self._drain,
-            GroupEnd: lambda operation: None,
-            Mark: self._mark,
+            ops.Alloc: self._buffer_only,
+            ops.Free: self._buffer_only,
+            ops.PoolAlloc: self._pooled,
+            ops.PoolFree: self._pooled,
+            ops.Register: self._registration,
+            ops.Unregister: self._registration,
+            ops.Fill: self._refused_on_lanes,
+            ops.HostCopy: self._host_copy,
+            ops.Copy: self._copy,
+            ops.Launch: self._launch,
+            ops.KernelCopy: self._kernel_copy,
+            ops.KernelAccess: self._kernel_access,
+            ops.HostAccess: self._host_access,
+            ops.Busy: self._busy,
+            ops.Prefetch: self._prefetch,
+            ops.Record: self._record,
+            ops.StreamWait: self._stream_wait,
+            ops.HostWait: self._host_wait,
+            ops.Drain: self._drain,
+            ops.Barrier: self._barrier,
+            ops.Gate: self._gate,
+            ops.Release: self._release,
+            ops.Graph: self._drain,
+            ops.Batch: self._drain,
+            ops.GroupEnd: lambda operation: None,
+            ops.Mark: self._mark,
         }
 
-    def check_untimed(self, phase: str, operations: tuple[Operation, ...]) -> None:
+    def check_untimed(self, phase: str, operations: tuple[ops.Operation, ...]) -> None:
         """Check a part that runs by itself, outside what is timed."""
         self.phase = phase
         for self.index, self.operation in enumerate(operations):
             operation = self.operation
-            if not (isinstance(operation, _UNTIMED) or (phase == "prepare" and isinstance(operation, Prefetch))):
+            if not (isinstance(operation, _UNTIMED) or (phase == "prepare" and isinstance(operation, ops.Prefetch))):
                 also = " (and Prefetch)" if phase == "prepare" else ""
                 self._refuse(f"only Alloc, Free, Register, Unregister and Fill{also} may stand in {phase}")
-            if isinstance(operation, Fill):
+            if isinstance(operation, ops.Fill):
                 self._range(operation.buffer, operation.offset, operation.size)
             else:
                 self.checks[type(operation)](operation)
 
-    def check_lane(self, phase: str, operations: tuple[Operation, ...]) -> None:
+    def check_lane(self, phase: str, operations: tuple[ops.Operation, ...]) -> None:
         """Check the operations of one lane."""
         self.phase = phase
         self.barriers.append(0)
@@ -167,16 +137,16 @@ class _Bounds:
                 if not 0 <= index < len(plan.buffers):
                     raise PlanError(f"{what} names buffer {index}, but the table has {len(plan.buffers)}")
 
-    def _buffer_only(self, operation: Alloc | Free) -> None:
+    def _buffer_only(self, operation: ops.Alloc | ops.Free) -> None:
         self._buffer(operation.buffer)
 
-    def _pooled(self, operation: PoolAlloc | PoolFree) -> None:
+    def _pooled(self, operation: ops.PoolAlloc | ops.PoolFree) -> None:
         self._stream(operation.stream)
         self._buffer(operation.buffer)
         if not self.on_device[operation.buffer]:
             self._refuse("the pool has memory of the device alone")
 
-    def _registration(self, operation: Register | Unregister) -> None:
+    def _registration(self, operation: ops.Register | ops.Unregister) -> None:
         self._buffer(operation.buffer)
         if self.on_device[operation.buffer]:
             self._refuse("only host memory can be registered")
@@ -184,10 +154,10 @@ class _Bounds:
         if kind_of(memory).asynchronous:
             self._refuse(f"{memory} memory needs no registration, and a driver refuses it")
 
-    def _refused_on_lanes(self, operation: Fill) -> None:
+    def _refused_on_lanes(self, operation: ops.Fill) -> None:
         self._refuse("Fill may stand only in setup and prepare, since it is never timed")
 
-    def _host_copy(self, operation: HostCopy) -> None:
+    def _host_copy(self, operation: ops.HostCopy) -> None:
         self._range(operation.dst, operation.dst_offset, operation.size)
         self._range(operation.src, operation.src_offset, operation.size)
         if self.on_device[operation.dst] or self.on_device[operation.src]:
@@ -196,7 +166,7 @@ class _Bounds:
         if operation.dst == operation.src and abs(operation.dst_offset - operation.src_offset) < operation.size:
             self._refuse("source and destination overlap")
 
-    def _copy(self, operation: Copy) -> None:
+    def _copy(self, operation: ops.Copy) -> None:
         self._stream(operation.stream)
         self._range(operation.dst, operation.dst_offset, operation.size)
         self._range(operation.src, operation.src_offset, operation.size)
@@ -208,80 +178,80 @@ class _Bounds:
                 f"{src.name!r} lies in {src.memory} memory, {dst.name!r} in {dst.memory}"
             )
 
-    def _launch(self, operation: Launch) -> None:
+    def _launch(self, operation: ops.Launch) -> None:
         self._stream(operation.stream)
         self._words(operation.buffer, operation.offset, operation.size)
         if operation.passes < 1:
             self._refuse(f"{operation.passes} passes do nothing; at least 1")
 
-    def _kernel_copy(self, operation: KernelCopy) -> None:
+    def _kernel_copy(self, operation: ops.KernelCopy) -> None:
         self._stream(operation.stream)
         self._words(operation.dst, operation.dst_offset, operation.size)
         self._words(operation.src, operation.src_offset, operation.size)
         if self.on_device[operation.dst] == self.on_device[operation.src]:
             self._refuse("a copy by a kernel goes between a host buffer and one of the device")
 
-    def _kernel_access(self, operation: KernelAccess) -> None:
+    def _kernel_access(self, operation: ops.KernelAccess) -> None:
         self._stream(operation.stream)
         self._access(operation)
 
-    def _host_access(self, operation: HostAccess) -> None:
+    def _host_access(self, operation: ops.HostAccess) -> None:
         self._access(operation)
         if self.on_device[operation.buffer]:
             self._refuse("the processor cannot use memory of the device in place")
         self._threads(operation.threads)
 
-    def _access(self, operation: KernelAccess | HostAccess) -> None:
+    def _access(self, operation: ops.KernelAccess | ops.HostAccess) -> None:
         self._words(operation.buffer, operation.offset, operation.size)
         if operation.access == "write" and operation.salt < FLAT:
             self._refuse(f"salt {operation.salt} is not flat; what is written in place has a salt of {FLAT} or more")
 
-    def _busy(self, operation: Busy) -> None:
+    def _busy(self, operation: ops.Busy) -> None:
         self._stream(operation.stream)
         if operation.duration_ns < 1:
             self._refuse(f"{operation.duration_ns} ns keep nothing busy; at least 1")
 
-    def _prefetch(self, operation: Prefetch) -> None:
+    def _prefetch(self, operation: ops.Prefetch) -> None:
         self._stream(operation.stream)
         self._range(operation.buffer, operation.offset, operation.size)
         buffer = self.plan.buffers[operation.buffer]
         if buffer.on_device or not kind_of(buffer.memory).migrates:
             self._refuse(f"{buffer.memory} memory does not migrate, so nothing of it can be prefetched")
 
-    def _record(self, operation: Record) -> None:
+    def _record(self, operation: ops.Record) -> None:
         self._stream(operation.stream)
         self._event(operation.event)
         if operation.event in self.recorded:
             self._refuse(f"event {self.plan.events[operation.event].name!r} is recorded twice")
         self.recorded.add(operation.event)
 
-    def _stream_wait(self, operation: StreamWait) -> None:
+    def _stream_wait(self, operation: ops.StreamWait) -> None:
         self._stream(operation.stream)
         self._host_wait(operation)
 
-    def _host_wait(self, operation: HostWait | StreamWait) -> None:
+    def _host_wait(self, operation: ops.HostWait | ops.StreamWait) -> None:
         self._event(operation.event)
         if operation.event not in self.recorded:
             self.awaited.setdefault(operation.event, self._place())
 
-    def _drain(self, operation: Drain | Graph | Batch) -> None:
+    def _drain(self, operation: ops.Drain | ops.Graph | ops.Batch) -> None:
         self._stream(operation.stream)
 
-    def _barrier(self, operation: Barrier) -> None:
+    def _barrier(self, operation: ops.Barrier) -> None:
         self.barriers[-1] += 1
 
-    def _gate(self, operation: Gate) -> None:
+    def _gate(self, operation: ops.Gate) -> None:
         self._stream(operation.stream)
         self._inside("gate", operation.gate, self.plan.gates)
         self.gated.setdefault(operation.gate, self._place())
 
-    def _release(self, operation: Release) -> None:
+    def _release(self, operation: ops.Release) -> None:
         self._inside("gate", operation.gate, self.plan.gates)
         if operation.gate in self.released:
             self._refuse(f"gate {operation.gate} is released twice")
         self.released.add(operation.gate)
 
-    def _mark(self, operation: Mark) -> None:
+    def _mark(self, operation: ops.Mark) -> None:
         self._inside("mark", operation.mark, len(self.plan.marks))
         if operation.mark in self.marked:
             self._refuse(f"mark {self.plan.marks[operation.mark]!r} is read twice")

@@ -13,33 +13,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
+from runner import operations as ops
 from runner.errors import PlanError
-from runner.plan import (
-    Alloc,
-    Batch,
-    Busy,
-    Copy,
-    Free,
-    Graph,
-    GroupEnd,
-    HostWait,
-    KernelAccess,
-    KernelCopy,
-    Launch,
-    Operation,
-    Plan,
-    PoolAlloc,
-    PoolFree,
-    Record,
-    Register,
-    StreamWait,
-)
+from runner.plan import Plan
 from runner.plan_words import name_of, place
 
-Work = Copy | Launch | KernelCopy | KernelAccess | Busy
-WORK: Final = (Copy, Launch, KernelCopy, KernelAccess, Busy)
+Work = ops.Copy | ops.Launch | ops.KernelCopy | ops.KernelAccess | ops.Busy
+WORK: Final = (ops.Copy, ops.Launch, ops.KernelCopy, ops.KernelAccess, ops.Busy)
 """What becomes a node of a graph; a Launch one a pass."""
-_CAPTURED: Final = (*WORK, Record, StreamWait)
+_CAPTURED: Final = (*WORK, ops.Record, ops.StreamWait)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +30,13 @@ class Group:
 
     begin: int
     end: int
-    opener: Graph | Batch
-    operations: tuple[Operation, ...]
+    opener: ops.Graph | ops.Batch
+    operations: tuple[ops.Operation, ...]
 
     @property
     def captured(self) -> bool:
         """Whether it is a graph, made beforehand and launched, and not only one call for many copies."""
-        return isinstance(self.opener, Graph)
+        return isinstance(self.opener, ops.Graph)
 
     def nodes(self) -> int:
         """Return how many copies and kernels it holds."""
@@ -69,28 +51,28 @@ class Group:
         return frozenset(getattr(operation, "stream", self.opener.stream) for operation in (self.opener, *self.operations))
 
 
-def groups_of(operations: Sequence[Operation]) -> list[Group]:
+def groups_of(operations: Sequence[ops.Operation]) -> list[Group]:
     """Return the groups of a lane in their order; one that never ends is none."""
     found: list[Group] = []
-    opened: tuple[int, Graph | Batch] | None = None
+    opened: tuple[int, ops.Graph | ops.Batch] | None = None
     for index, operation in enumerate(operations):
-        if isinstance(operation, (Graph, Batch)):
+        if isinstance(operation, (ops.Graph, ops.Batch)):
             opened = (index, operation)
-        elif isinstance(operation, GroupEnd) and opened is not None:
+        elif isinstance(operation, ops.GroupEnd) and opened is not None:
             found.append(Group(opened[0], index, opened[1], tuple(operations[opened[0] + 1 : index])))
             opened = None
     return found
 
 
-def nodes_from(operations: Sequence[Operation], begin: int) -> int:
+def nodes_from(operations: Sequence[ops.Operation], begin: int) -> int:
     """Return how many copies and kernels stand between a place and the next GroupEnd, or the end."""
     nodes = 0
     for index in range(begin, len(operations)):
         operation = operations[index]
-        if isinstance(operation, GroupEnd):
+        if isinstance(operation, ops.GroupEnd):
             break
         if isinstance(operation, WORK):
-            nodes += operation.passes if isinstance(operation, Launch) else 1
+            nodes += operation.passes if isinstance(operation, ops.Launch) else 1
     return nodes
 
 
@@ -119,14 +101,14 @@ def graphs_made_in_play(plan: Plan) -> dict[tuple[int, int], Group]:
     }
 
 
-def predecessors(operations: Sequence[Operation]) -> Iterator[tuple[int, int]]:
+def predecessors(operations: Sequence[ops.Operation]) -> Iterator[tuple[int, int]]:
     """Yield pairs of places of a group's work, the second of which its streams and events let begin only after the first."""
     tails: dict[int, set[int]] = {}
     events: dict[int, set[int]] = {}
     for index, operation in enumerate(operations):
-        if isinstance(operation, Record):
+        if isinstance(operation, ops.Record):
             events[operation.event] = set(tails.get(operation.stream, ()))
-        elif isinstance(operation, StreamWait):
+        elif isinstance(operation, ops.StreamWait):
             tails.setdefault(operation.stream, set()).update(events.get(operation.event, ()))
         elif isinstance(operation, WORK):
             yield from ((earlier, index) for earlier in tails.get(operation.stream, ()))
@@ -143,10 +125,12 @@ def check_groups(plan: Plan) -> None:
     graph has no time and is waited for in it alone, and only such events are waited for there. No other lane uses the streams of
     a graph that is made in the play.
     """
-    if not any(isinstance(operation, (Graph, Batch, GroupEnd)) for lane in plan.lanes for operation in lane):
+    if not any(isinstance(operation, (ops.Graph, ops.Batch, ops.GroupEnd)) for lane in plan.lanes for operation in lane):
         return
     operations = [operation for lane in plan.lanes for operation in lane]
-    moving = {operation.buffer for operation in operations if isinstance(operation, (Alloc, Free, PoolAlloc, PoolFree))}
+    moving = {
+        operation.buffer for operation in operations if isinstance(operation, (ops.Alloc, ops.Free, ops.PoolAlloc, ops.PoolFree))
+    }
     branches: dict[int, int] = {}
     for number, lane in enumerate(plan.lanes):
         _check_brackets(plan, number)
@@ -165,11 +149,11 @@ def _check_brackets(plan: Plan, number: int) -> None:
     opened = -1
     lane = plan.lanes[number]
     for index, operation in enumerate(lane):
-        if isinstance(operation, GroupEnd):
+        if isinstance(operation, ops.GroupEnd):
             if opened < 0:
                 raise PlanError(f"{place(plan, f'lane {number}', index, operation)}: nothing was begun that could end here")
             opened = -1
-        elif isinstance(operation, (Graph, Batch)):
+        elif isinstance(operation, (ops.Graph, ops.Batch)):
             if opened >= 0:
                 raise PlanError(f"{place(plan, f'lane {number}', index, operation)}: a group cannot begin inside another")
             opened = index
@@ -187,7 +171,7 @@ class _InGroup:
         """Check a batch."""
         copies = []
         for index, operation in enumerate(self.group.operations):
-            if not isinstance(operation, Copy) or operation.blocking or operation.stream != self.group.opener.stream:
+            if not isinstance(operation, ops.Copy) or operation.blocking or operation.stream != self.group.opener.stream:
                 self.refuse(index, "a batch holds async copies in its own stream and nothing else")
                 raise AssertionError
             self._require_place(index, operation)
@@ -218,7 +202,7 @@ class _InGroup:
                 raise AssertionError
             self._check_work(index, operation)
             stream = operation.stream
-            if isinstance(operation, StreamWait):
+            if isinstance(operation, ops.StreamWait):
                 if operation.event not in events:
                     self.refuse(index, "inside a graph only events can be waited for that were recorded in it before")
                 _merge(clocks.setdefault(stream, {}), events[operation.event])
@@ -228,7 +212,7 @@ class _InGroup:
                     index, f"stream {self.plan.streams[stream].name!r} is no part of the graph yet: it waits for no event of it"
                 )
             clock = clocks[stream]
-            if isinstance(operation, Record):
+            if isinstance(operation, ops.Record):
                 events[operation.event] = dict(clock)
             else:
                 clock[stream] = clock.get(stream, 0) + 1
@@ -253,16 +237,16 @@ class _InGroup:
         if stream != origin and branches.setdefault(stream, origin) != origin:
             self.refuse(-1, f"stream {self.plan.streams[stream].name!r} is a branch of graphs of another launch stream, too")
 
-    def _check_work(self, index: int, operation: Work | Record | StreamWait) -> None:
-        if isinstance(operation, Copy) and operation.blocking:
+    def _check_work(self, index: int, operation: Work | ops.Record | ops.StreamWait) -> None:
+        if isinstance(operation, ops.Copy) and operation.blocking:
             self.refuse(index, "a copy that the host waits for cannot be part of a graph")
-        if isinstance(operation, KernelAccess) and operation.access == "write":
+        if isinstance(operation, ops.KernelAccess) and operation.access == "write":
             self.refuse(index, "what a kernel writes changes with each sample, but a graph never changes")
-        if isinstance(operation, Record) and self.plan.events[operation.event].timed:
+        if isinstance(operation, ops.Record) and self.plan.events[operation.event].timed:
             self.refuse(index, "an event inside a graph has no time")
         self._require_place(index, operation)
 
-    def _require_place(self, index: int, operation: Work | Record | StreamWait) -> None:
+    def _require_place(self, index: int, operation: Work | ops.Record | ops.StreamWait) -> None:
         """The addresses of an operation must be known before."""
         for buffer in _used(operation):
             if buffer in self.moving:
@@ -285,15 +269,15 @@ def _check_outside(plan: Plan, branches: dict[int, int]) -> None:
         if group.captured
         for at in range(group.begin, group.end + 1)
     }
-    captured = {operation.event for number, at in inside if isinstance(operation := plan.lanes[number][at], Record)}
+    captured = {operation.event for number, at in inside if isinstance(operation := plan.lanes[number][at], ops.Record)}
     for number, lane in enumerate(plan.lanes):
         for index, operation in enumerate(lane):
-            if isinstance(operation, Graph) and operation.stream in branches:
+            if isinstance(operation, ops.Graph) and operation.stream in branches:
                 where = place(plan, f"lane {number}", index, operation)
                 raise PlanError(f"{where}: stream {plan.streams[operation.stream].name!r} is a branch of another graph")
             if (number, index) in inside:
                 continue
-            if isinstance(operation, (HostWait, StreamWait)) and operation.event in captured:
+            if isinstance(operation, (ops.HostWait, ops.StreamWait)) and operation.event in captured:
                 where = place(plan, f"lane {number}", index, operation)
                 raise PlanError(f"{where}: event {plan.events[operation.event].name!r} happens only inside a graph")
             stream = getattr(operation, "stream", None)
@@ -318,10 +302,10 @@ def _check_alone(plan: Plan, number: int, group: Group) -> None:
 
 
 def _registered_in_play(plan: Plan) -> frozenset[int]:
-    return frozenset(operation.buffer for lane in plan.lanes for operation in lane if isinstance(operation, Register))
+    return frozenset(operation.buffer for lane in plan.lanes for operation in lane if isinstance(operation, ops.Register))
 
 
-def _used(operation: Operation) -> list[int]:
+def _used(operation: ops.Operation) -> list[int]:
     """Return the buffers of an operation."""
     return [getattr(operation, name) for name in ("buffer", "dst", "src") if hasattr(operation, name)]
 

@@ -17,37 +17,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from runner import operations as ops
 from runner.errors import PlanError
 from runner.memory import kind_of
-from runner.plan import (
-    Alloc,
-    Barrier,
-    Batch,
-    Busy,
-    Copy,
-    Drain,
-    Free,
-    Gate,
-    Graph,
-    GroupEnd,
-    HostAccess,
-    HostCopy,
-    HostWait,
-    KernelAccess,
-    KernelCopy,
-    Launch,
-    Mark,
-    Operation,
-    Plan,
-    PoolAlloc,
-    PoolFree,
-    Prefetch,
-    Record,
-    Register,
-    Release,
-    StreamWait,
-    Unregister,
-)
+from runner.plan import Plan
 from runner.plan_clocks import NOTHING, Clock, EventClock, LaneClock, Ranges, StreamClock, clocks_of_streams, merge
 from runner.plan_holdings import Holdings
 from runner.plan_words import name_of, place
@@ -85,33 +58,33 @@ class _Order:
         self.at_barrier = 0
         self.grouped: set[int] = set()
         self.lane: LaneClock
-        self.operation: Operation
+        self.operation: ops.Operation
         self.handlers: dict[type[Any], Callable[[Any], bool]] = {
-            Alloc: self._alloc,
-            Free: self._free,
-            PoolAlloc: self._pool_alloc,
-            PoolFree: self._pool_free,
-            Register: self._register,
-            Unregister: self._unregister,
-            HostCopy: self._host_copy,
-            Copy: self._copy,
-            Launch: self._launch,
-            KernelCopy: self._kernel_copy,
-            KernelAccess: self._kernel_access,
-            HostAccess: self._host_access,
-            Busy: self._busy,
-            Prefetch: self._prefetch,
-            Record: self._record,
-            StreamWait: self._stream_wait,
-            HostWait: self._host_wait,
-            Drain: self._drain,
-            Barrier: self._barrier,
-            Gate: self._gate,
-            Release: self._release,
-            Graph: self._group,
-            Batch: self._group,
-            GroupEnd: self._group_end,
-            Mark: self._mark,
+            ops.Alloc: self._alloc,
+            ops.Free: self._free,
+            ops.PoolAlloc: self._pool_alloc,
+            ops.PoolFree: self._pool_free,
+            ops.Register: self._register,
+            ops.Unregister: self._unregister,
+            ops.HostCopy: self._host_copy,
+            ops.Copy: self._copy,
+            ops.Launch: self._launch,
+            ops.KernelCopy: self._kernel_copy,
+            ops.KernelAccess: self._kernel_access,
+            ops.HostAccess: self._host_access,
+            ops.Busy: self._busy,
+            ops.Prefetch: self._prefetch,
+            ops.Record: self._record,
+            ops.StreamWait: self._stream_wait,
+            ops.HostWait: self._host_wait,
+            ops.Drain: self._drain,
+            ops.Barrier: self._barrier,
+            ops.Gate: self._gate,
+            ops.Release: self._release,
+            ops.Graph: self._group,
+            ops.Batch: self._group,
+            ops.GroupEnd: self._group_end,
+            ops.Mark: self._mark,
         }
 
     def play(self) -> None:
@@ -147,46 +120,46 @@ class _Order:
             lane.at += 1
         return lane.at > begin
 
-    def _alloc(self, operation: Alloc) -> bool:
+    def _alloc(self, operation: ops.Alloc) -> bool:
         self._require(operation.buffer, self.holdings.change_alive(operation.buffer, True))
         return self._whole(operation.buffer)
 
-    def _free(self, operation: Free) -> bool:
+    def _free(self, operation: ops.Free) -> bool:
         if self._busy_behind_a_gate():
             return False
         self._whole(operation.buffer)
         self._require(operation.buffer, self.holdings.change_alive(operation.buffer, False))
         return True
 
-    def _pool_alloc(self, operation: PoolAlloc) -> bool:
+    def _pool_alloc(self, operation: ops.PoolAlloc) -> bool:
         self._require(operation.buffer, self.holdings.change_alive(operation.buffer, True))
         return self._whole_in_stream(operation)
 
-    def _pool_free(self, operation: PoolFree) -> bool:
+    def _pool_free(self, operation: ops.PoolFree) -> bool:
         self._whole_in_stream(operation)
         self._require(operation.buffer, self.holdings.change_alive(operation.buffer, False))
         return True
 
-    def _whole_in_stream(self, operation: PoolAlloc | PoolFree) -> bool:
+    def _whole_in_stream(self, operation: ops.PoolAlloc | ops.PoolFree) -> bool:
         """Memory of the pool comes and goes in the order of a stream: every use of it must be ordered with that."""
         stream = self.streams[operation.stream]
         stream.issue(self.lane)
         self._access(operation.buffer, 0, self.plan.buffers[operation.buffer].size, stream, True)
         return True
 
-    def _group(self, operation: Graph | Batch) -> bool:
+    def _group(self, operation: ops.Graph | ops.Batch) -> bool:
         self.grouped.add(self.lane.component)
         return True
 
-    def _group_end(self, operation: GroupEnd) -> bool:
+    def _group_end(self, operation: ops.GroupEnd) -> bool:
         self.grouped.remove(self.lane.component)
         return True
 
-    def _register(self, operation: Register) -> bool:
+    def _register(self, operation: ops.Register) -> bool:
         self._require(operation.buffer, self.holdings.change_registered(operation.buffer, True))
         return self._whole(operation.buffer)
 
-    def _unregister(self, operation: Unregister) -> bool:
+    def _unregister(self, operation: ops.Unregister) -> bool:
         if self._busy_behind_a_gate():
             return False
         self._require(operation.buffer, self.holdings.change_registered(operation.buffer, False))
@@ -205,7 +178,7 @@ class _Order:
         self._access(buffer, 0, self.plan.buffers[buffer].size, self.lane, True)
         return True
 
-    def _host_copy(self, operation: HostCopy) -> bool:
+    def _host_copy(self, operation: ops.HostCopy) -> bool:
         lane = self.lane
         self._access(operation.src, operation.src_offset, operation.size, lane, False)
         self._access(operation.dst, operation.dst_offset, operation.size, lane, True)
@@ -215,7 +188,7 @@ class _Order:
         lane.worked = lane.time
         return True
 
-    def _host_access(self, operation: HostAccess) -> bool:
+    def _host_access(self, operation: ops.HostAccess) -> bool:
         lane = self.lane
         self._access(operation.buffer, operation.offset, operation.size, lane, operation.access != "read")
         if self.migrates[operation.buffer]:
@@ -231,7 +204,7 @@ class _Order:
                 self._race(buffer, 0, size, stream.component, "of a kind that migrates, and work is still done")
         self.host_used[lane.component] = lane.time
 
-    def _copy(self, operation: Copy) -> bool:
+    def _copy(self, operation: ops.Copy) -> bool:
         lane, stream = self.lane, self.streams[operation.stream]
         download = operation.direction == "d2h"
         host = operation.dst if download else operation.src
@@ -257,27 +230,27 @@ class _Order:
             lane.learn(stream)
         return True
 
-    def _launch(self, operation: Launch) -> bool:
+    def _launch(self, operation: ops.Launch) -> bool:
         stream = self._kernel(operation.stream)
         self._kernel_use(operation.buffer, operation.offset, operation.size, stream, True)
         return True
 
-    def _kernel_copy(self, operation: KernelCopy) -> bool:
+    def _kernel_copy(self, operation: ops.KernelCopy) -> bool:
         stream = self._kernel(operation.stream)
         self._kernel_use(operation.src, operation.src_offset, operation.size, stream, False)
         self._kernel_use(operation.dst, operation.dst_offset, operation.size, stream, True)
         return True
 
-    def _kernel_access(self, operation: KernelAccess) -> bool:
+    def _kernel_access(self, operation: ops.KernelAccess) -> bool:
         stream = self._kernel(operation.stream)
         self._kernel_use(operation.buffer, operation.offset, operation.size, stream, operation.access != "read")
         return True
 
-    def _busy(self, operation: Busy) -> bool:
+    def _busy(self, operation: ops.Busy) -> bool:
         self._kernel(operation.stream)
         return True
 
-    def _prefetch(self, operation: Prefetch) -> bool:
+    def _prefetch(self, operation: ops.Prefetch) -> bool:
         """Pages that move are no use to anybody meanwhile, so it conflicts with reads, too."""
         stream = self._kernel(operation.stream)
         self._access(operation.buffer, operation.offset, operation.size, stream, True)
@@ -309,13 +282,13 @@ class _Order:
             self.faulted.add(buffer)
         self._access(buffer, offset, size, stream, write)
 
-    def _record(self, operation: Record) -> bool:
+    def _record(self, operation: ops.Record) -> bool:
         stream = self.streams[operation.stream]
         stream.issue(self.lane)
         self.events[operation.event] = EventClock(stream, self.lane)
         return True
 
-    def _stream_wait(self, operation: StreamWait) -> bool:
+    def _stream_wait(self, operation: ops.StreamWait) -> bool:
         event = self._recorded(operation.event)
         stream = self.streams[operation.stream]
         stream.issue(self.lane)
@@ -324,21 +297,21 @@ class _Order:
             stream.held = (stream.held | event.held) - self.released
         return True
 
-    def _host_wait(self, operation: HostWait) -> bool:
+    def _host_wait(self, operation: ops.HostWait) -> bool:
         event = self._recorded(operation.event)
         if event.held and event.held - self.released:
             return False
         self.lane.learn(event)
         return True
 
-    def _drain(self, operation: Drain) -> bool:
+    def _drain(self, operation: ops.Drain) -> bool:
         stream = self.streams[operation.stream]
         if stream.held and stream.held - self.released:
             return False
         self.lane.learn(stream)
         return True
 
-    def _barrier(self, operation: Barrier) -> bool:
+    def _barrier(self, operation: ops.Barrier) -> bool:
         lane = self.lane
         if lane.issued:
             return not lane.at_barrier
@@ -355,18 +328,18 @@ class _Order:
             other.clock, other.at_barrier = together, False
         return True
 
-    def _gate(self, operation: Gate) -> bool:
+    def _gate(self, operation: ops.Gate) -> bool:
         stream = self.streams[operation.stream]
         stream.issue(self.lane)
         if operation.gate not in self.released:
             stream.held |= {operation.gate}
         return True
 
-    def _release(self, operation: Release) -> bool:
+    def _release(self, operation: ops.Release) -> bool:
         self.released.add(operation.gate)
         return True
 
-    def _mark(self, operation: Mark) -> bool:
+    def _mark(self, operation: ops.Mark) -> bool:
         lane = self.lane
         lane.last_mark = (lane.clock, lane.time)
         return True

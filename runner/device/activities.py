@@ -5,38 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from runner import operations as ops
 from runner.device.contract import Activity
-from runner.plan import (
-    Alloc,
-    Barrier,
-    Busy,
-    Copy,
-    Drain,
-    Free,
-    Gate,
-    HostAccess,
-    HostCopy,
-    HostWait,
-    KernelAccess,
-    KernelCopy,
-    Launch,
-    Operation,
-    Plan,
-    PoolAlloc,
-    PoolFree,
-    Prefetch,
-    Register,
-    Unregister,
-)
+from runner.plan import Plan
 from runner.plan_groups import groups_of
 
-HOST_WORK: Final = (HostCopy, HostAccess, HostWait, Drain, Barrier, Alloc, Free, PoolAlloc, PoolFree, Register, Unregister)
+_HOLDING: Final = (ops.Alloc, ops.Free, ops.PoolAlloc, ops.PoolFree, ops.Register, ops.Unregister)
+HOST_WORK: Final = (ops.HostCopy, ops.HostAccess, ops.HostWait, ops.Drain, ops.Barrier, *_HOLDING)
 """Operations that the lane itself spends its time on; the others hand work over and are done as soon as the call is."""
 Interval = tuple[int, int]
 """Begin and end, ns."""
-_STREAMED: Final = frozenset({Copy, Launch, KernelCopy, KernelAccess, Busy, Prefetch, Gate})
-_SIZED: Final = frozenset({Copy, Launch, KernelCopy, KernelAccess, Prefetch, HostCopy, HostAccess})
-_HOLDING: Final = frozenset({Alloc, Free, PoolAlloc, PoolFree, Register, Unregister})
+_STREAMED: Final = frozenset({ops.Copy, ops.Launch, ops.KernelCopy, ops.KernelAccess, ops.Busy, ops.Prefetch, ops.Gate})
+_SIZED: Final = frozenset({ops.Copy, ops.Launch, ops.KernelCopy, ops.KernelAccess, ops.Prefetch, ops.HostCopy, ops.HostAccess})
 
 
 def device_activity(
@@ -58,7 +38,7 @@ def host_activities(plan: Plan, calls: Sequence[Sequence[Interval | None]]) -> l
     ]
 
 
-def with_groups(operations: Sequence[Operation], calls: Sequence[Interval | None]) -> list[Interval | None]:
+def with_groups(operations: Sequence[ops.Operation], calls: Sequence[Interval | None]) -> list[Interval | None]:
     """Return when each operation of a lane was called for: those that one call handed over together, by that call."""
     told = list(calls)
     for group in groups_of(operations):
@@ -71,20 +51,20 @@ def in_order(activities: Sequence[Activity]) -> tuple[Activity, ...]:
     return tuple(sorted(activities, key=lambda activity: (activity.begin_ns, activity.end_ns, activity.lane, activity.index)))
 
 
-def stream_of(operation: Operation) -> int:
+def stream_of(operation: ops.Operation) -> int:
     """Return the stream that does an operation's work, -1 where none does."""
     return operation.stream if type(operation) in _STREAMED else -1  # type: ignore[union-attr]
 
 
-def size_of(plan: Plan, operation: Operation) -> int:
+def size_of(plan: Plan, operation: ops.Operation) -> int:
     """Return the bytes that an operation moves, touches or allocates; 0 where it has none."""
     if type(operation) in _SIZED:
         return operation.size  # type: ignore[union-attr]
     return plan.buffers[operation.buffer].size if type(operation) in _HOLDING else 0  # type: ignore[union-attr]
 
 
-def host_side(operation: Operation) -> int | None:
+def host_side(operation: ops.Operation) -> int | None:
     """Return the host buffer of what moves across the link by an engine, None for any other operation."""
-    if isinstance(operation, Copy):
+    if isinstance(operation, ops.Copy):
         return operation.src if operation.direction == "h2d" else operation.dst
-    return operation.buffer if isinstance(operation, Prefetch) else None
+    return operation.buffer if isinstance(operation, ops.Prefetch) else None

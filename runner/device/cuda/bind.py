@@ -12,6 +12,7 @@ from functools import partial
 from time import perf_counter_ns, thread_time_ns
 from typing import Any
 
+from runner import operations as ops
 from runner import pattern
 from runner.device.cuda.batches import batch_call
 from runner.device.cuda.host_work import Touch, WordWriter, access_call, copy_call, increment_words, read_words
@@ -20,33 +21,7 @@ from runner.device.cuda.pages import process_memory_bytes
 from runner.device.cuda.resources import BoundLane, Resources
 from runner.errors import CaseUnsupported
 from runner.memory import kind_of
-from runner.plan import (
-    Alloc,
-    Barrier,
-    Busy,
-    Copy,
-    Drain,
-    Fill,
-    Free,
-    Gate,
-    HostAccess,
-    HostCopy,
-    HostWait,
-    KernelAccess,
-    KernelCopy,
-    Launch,
-    Mark,
-    Operation,
-    Plan,
-    PoolAlloc,
-    PoolFree,
-    Prefetch,
-    Record,
-    Register,
-    Release,
-    StreamWait,
-    Unregister,
-)
+from runner.plan import Plan
 from runner.plan_groups import Group, graphs_made_in_play, groups_of
 
 
@@ -56,36 +31,36 @@ class Binder:
     def __init__(self, plan: Plan, resources: Resources) -> None:
         self._plan, self._of = plan, resources
         timed = [operation for lane in (plan.prepare, *plan.lanes) for operation in lane]
-        self._late = {operation.buffer for operation in timed if isinstance(operation, Alloc | PoolAlloc)}
+        self._late = {operation.buffer for operation in timed if isinstance(operation, ops.Alloc | ops.PoolAlloc)}
         self._made_in_play = set(graphs_made_in_play(plan).values())
-        self._freed = {operation.buffer for operation in timed if isinstance(operation, Free)}
+        self._freed = {operation.buffer for operation in timed if isinstance(operation, ops.Free)}
         self._makers: dict[type, Callable[[Any], Iterable[Call]]] = {
-            Alloc: lambda op: [partial(resources.memory.allocate, op.buffer)],
-            Free: lambda op: [partial(resources.memory.free, op.buffer)],
-            PoolAlloc: lambda op: [partial(resources.memory.allocate_ordered, op.buffer, resources.streams[op.stream])],
-            PoolFree: lambda op: [partial(resources.memory.free_ordered, op.buffer, resources.streams[op.stream])],
-            Register: lambda op: [partial(resources.memory.register, op.buffer)],
-            Unregister: lambda op: [partial(resources.memory.unregister, op.buffer)],
-            Fill: lambda op: [partial(self._fill, op)],
-            HostCopy: self._host_copy,
-            Copy: self._copy,
-            Launch: self._launch,
-            KernelCopy: self._kernel_copy,
-            KernelAccess: self._kernel_access,
-            HostAccess: self._host_access,
-            Busy: lambda op: [resources.kernels.busy(op.duration_ns, resources.streams[op.stream])],
-            Prefetch: self._prefetch,
-            Record: lambda op: [resources.events.record(op.event, resources.streams[op.stream])],
-            StreamWait: lambda op: resources.events.stream_wait(op.event, resources.streams[op.stream]),
-            HostWait: lambda op: [resources.events.host_wait(op.event)],
-            Drain: self._drain,
-            Barrier: self._barrier,
-            Gate: lambda op: [resources.gates.hold(op.gate, resources.streams[op.stream])],
-            Release: lambda op: [resources.gates.open_call(op.gate)],
-            Mark: self._mark,
+            ops.Alloc: lambda op: [partial(resources.memory.allocate, op.buffer)],
+            ops.Free: lambda op: [partial(resources.memory.free, op.buffer)],
+            ops.PoolAlloc: lambda op: [partial(resources.memory.allocate_ordered, op.buffer, resources.streams[op.stream])],
+            ops.PoolFree: lambda op: [partial(resources.memory.free_ordered, op.buffer, resources.streams[op.stream])],
+            ops.Register: lambda op: [partial(resources.memory.register, op.buffer)],
+            ops.Unregister: lambda op: [partial(resources.memory.unregister, op.buffer)],
+            ops.Fill: lambda op: [partial(self._fill, op)],
+            ops.HostCopy: self._host_copy,
+            ops.Copy: self._copy,
+            ops.Launch: self._launch,
+            ops.KernelCopy: self._kernel_copy,
+            ops.KernelAccess: self._kernel_access,
+            ops.HostAccess: self._host_access,
+            ops.Busy: lambda op: [resources.kernels.busy(op.duration_ns, resources.streams[op.stream])],
+            ops.Prefetch: self._prefetch,
+            ops.Record: lambda op: [resources.events.record(op.event, resources.streams[op.stream])],
+            ops.StreamWait: lambda op: resources.events.stream_wait(op.event, resources.streams[op.stream]),
+            ops.HostWait: lambda op: [resources.events.host_wait(op.event)],
+            ops.Drain: self._drain,
+            ops.Barrier: self._barrier,
+            ops.Gate: lambda op: [resources.gates.hold(op.gate, resources.streams[op.stream])],
+            ops.Release: lambda op: [resources.gates.open_call(op.gate)],
+            ops.Mark: self._mark,
         }
 
-    def bind(self, operations: Sequence[Operation]) -> BoundLane:
+    def bind(self, operations: Sequence[ops.Operation]) -> BoundLane:
         """Bind operations in their order; what one call hands over together is that one call."""
         lane, after = BoundLane(), 0
         groups = {group.begin: group for group in groups_of(operations)}
@@ -111,12 +86,12 @@ class Binder:
             return self._of.graphs.make_and_launch(stream, calls)
         return self._of.graphs.launch((group.opener, group.operations), stream, calls)
 
-    def bind_setup(self, operation: Operation) -> list[Call]:
+    def bind_setup(self, operation: ops.Operation) -> list[Call]:
         """Bind one operation of `setup`, to be run before the next is bound.
 
         Host memory may come from the pool, but for that which a play frees: there, freeing shall do what it does in a program.
         """
-        if isinstance(operation, Alloc):
+        if isinstance(operation, ops.Alloc):
             pooled = operation.buffer not in self._freed
             return [partial(self._of.memory.allocate, operation.buffer, pooled=pooled, prove=True)]
         return list(self._makers[type(operation)](operation))
@@ -125,12 +100,12 @@ class Binder:
         """Return the buffers that a play itself allocates."""
         return frozenset(self._late)
 
-    def _fill(self, operation: Fill) -> None:
+    def _fill(self, operation: ops.Fill) -> None:
         common, step = pattern.offset_of(operation.salt, self._of.state.sample), pattern.step_of(operation.salt)
         region = self._of.memory.region(operation.buffer)
         self._of.workers.fill(self._of.kernels, region, operation.offset, operation.size, common, step)
 
-    def _host_copy(self, operation: HostCopy) -> list[Call]:
+    def _host_copy(self, operation: ops.HostCopy) -> list[Call]:
         memory, helpers, copier = self._of.memory, self._of.helpers, self._of.copier
         # An engine reads what goes into a stager at once, from the caches where it can; an output is read much later.
         streaming = not kind_of(self._plan.buffers[operation.dst].memory).asynchronous
@@ -144,7 +119,7 @@ class Binder:
 
         return [self._now_or_late(ready, operation.dst, operation.src)]
 
-    def _host_access(self, operation: HostAccess) -> list[Call]:
+    def _host_access(self, operation: ops.HostAccess) -> list[Call]:
         memory, helpers = self._of.memory, self._of.helpers
         touch: Touch = read_words if operation.access == "read" else increment_words
         if operation.access == "write":
@@ -181,7 +156,7 @@ class Binder:
 
         return call
 
-    def _copy(self, operation: Copy) -> list[Call]:
+    def _copy(self, operation: ops.Copy) -> list[Call]:
         cuda, stream, memory = self._of.context.cuda, self._of.streams[operation.stream], self._of.memory
         upload = operation.direction == "h2d"
         host, host_offset = (operation.src, operation.src_offset) if upload else (operation.dst, operation.dst_offset)
@@ -210,7 +185,7 @@ class Binder:
         to, source = memory.region(operation.dst).address, memory.region(operation.src).address
         return to + operation.dst_offset, source + operation.src_offset, operation.size
 
-    def _launch(self, operation: Launch) -> list[Call]:
+    def _launch(self, operation: ops.Launch) -> list[Call]:
         kernels, stream = self._of.kernels, self._of.streams[operation.stream]
 
         def launch() -> Call:
@@ -218,7 +193,7 @@ class Binder:
 
         return [self._by_address(launch, operation.buffer)] * operation.passes
 
-    def _kernel_copy(self, operation: KernelCopy) -> list[Call]:
+    def _kernel_copy(self, operation: ops.KernelCopy) -> list[Call]:
         kernels, stream = self._of.kernels, self._of.streams[operation.stream]
 
         def launch() -> Call:
@@ -227,7 +202,7 @@ class Binder:
 
         return [self._now_or_late(launch, operation.dst, operation.src)]
 
-    def _kernel_access(self, operation: KernelAccess) -> list[Call]:
+    def _kernel_access(self, operation: ops.KernelAccess) -> list[Call]:
         kernels, stream, state = self._of.kernels, self._of.streams[operation.stream], self._of.state
 
         def launch() -> Call:
@@ -245,7 +220,7 @@ class Binder:
 
         return [self._now_or_late(launch, operation.buffer)]
 
-    def _prefetch(self, operation: Prefetch) -> list[Call]:
+    def _prefetch(self, operation: ops.Prefetch) -> list[Call]:
         context, memory, stream = self._of.context, self._of.memory, self._of.streams[operation.stream]
         if not context.attribute("CONCURRENT_MANAGED_ACCESS"):
             raise CaseUnsupported("pages were asked to move ahead of their use, but this device has no concurrent managed access")
@@ -259,7 +234,7 @@ class Binder:
     def _address(self, buffer: int, offset: int) -> int:
         return self._of.memory.device_address(buffer) + offset
 
-    def _drain(self, operation: Drain) -> list[Call]:
+    def _drain(self, operation: ops.Drain) -> list[Call]:
         stream = self._of.streams[operation.stream]
         if stream is not None:
             return [stream.synchronize]
@@ -267,10 +242,10 @@ class Binder:
         marker = self._of.context.cuda.Event(self._of.context.cuda.event_flags.DISABLE_TIMING)
         return [partial(marker.record, None), marker.synchronize]
 
-    def _barrier(self, operation: Barrier) -> list[Call]:
+    def _barrier(self, operation: ops.Barrier) -> list[Call]:
         return [] if self._of.barrier is None else [self._of.barrier.wait]
 
-    def _mark(self, operation: Mark) -> list[Call]:
+    def _mark(self, operation: ops.Mark) -> list[Call]:
         state, mark, clock, processor_clock = self._of.state, operation.mark, perf_counter_ns, thread_time_ns
         host_ns, cpu_ns = state.host_ns, state.cpu_ns
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from heapq import heappop
 from typing import Any, Final
 
+from runner import operations as ops
 from runner.device.simulated.agenda import Agenda, Fluid, Job
 from runner.device.simulated.contents import Contents, Pieces, added_to
 from runner.device.simulated.engines import Engines, Node, Queue, Work
@@ -15,26 +16,7 @@ from runner.device.simulated.kernels import HANDLERS as KERNEL_HANDLERS
 from runner.device.simulated.memory import Memory
 from runner.device.simulated.profile import PER_MILLION, Profile
 from runner.errors import PlanError
-from runner.plan import (
-    Alloc,
-    Barrier,
-    Copy,
-    Drain,
-    Free,
-    Gate,
-    HostAccess,
-    HostCopy,
-    HostWait,
-    Launch,
-    Mark,
-    Operation,
-    Plan,
-    Record,
-    Register,
-    Release,
-    StreamWait,
-    Unregister,
-)
+from runner.plan import Plan
 from runner.plan_groups import graphs_made_in_play
 from runner.plan_words import place
 
@@ -149,7 +131,7 @@ class Play:
         self.lock_free_ns = begin + cost
         return self.lock_free_ns
 
-    def _copy(self, lane: Lane, operation: Copy) -> int:
+    def _copy(self, lane: Lane, operation: ops.Copy) -> int:
         upload = operation.direction == "h2d"
         host = operation.src if upload else operation.dst
         stream, memory = self.streams[operation.stream], self.memory
@@ -161,7 +143,7 @@ class Play:
             if before is not None:
                 lane.at -= 1
                 return self._await(before, lane, 0)
-        entry = self.call(lane, self.copy_ns if lane.called is Copy else self._copy_call_ns(lane, operation.size))
+        entry = self.call(lane, self.copy_ns if lane.called is ops.Copy else self._copy_call_ns(lane, operation.size))
         engine_ns = memory.copy_ns(host, upload, operation.size)
         if staged and not upload:
             engine_ns += memory.staged_touch_ns(host, operation.dst_offset, operation.size)
@@ -182,17 +164,17 @@ class Play:
 
         Code and data of the first one of a play have left the caches.
         """
-        changed, lane.called = lane.called is not None, Copy
+        changed, lane.called = lane.called is not None, ops.Copy
         cold = 0 if self.warm or self.cold_copy is None else self.memory.ns(self.cold_copy, size)
         self.warm = True
         return self.copy_ns + (self.change_ns if changed else 0) + cold
 
     def launch_call_ns(self, lane: Lane) -> int:
         """Return the time of the call that launches one kernel."""
-        changed, lane.called = lane.called is Copy, Launch
+        changed, lane.called = lane.called is ops.Copy, ops.Launch
         return self.launch_ns + (self.change_ns if changed else 0)
 
-    def _host_copy(self, lane: Lane, operation: HostCopy) -> int:
+    def _host_copy(self, lane: Lane, operation: ops.HostCopy) -> int:
         memory, size, threads = self.memory, operation.size, operation.threads
         pieces = memory.contents[operation.src].read(operation.src_offset, size)
         delay_ns = memory.read_delay_ns(operation.src, operation.src_offset, size, threads)
@@ -201,7 +183,7 @@ class Play:
         ppm = memory.copied_ppm if memory.direct[operation.src] or memory.direct[operation.dst] else PER_MILLION
         return self._host_work(lane, size * ppm * (_BILLION // PER_MILLION), threads, delay_ns, written)
 
-    def _host_access(self, lane: Lane, operation: HostAccess) -> int:
+    def _host_access(self, lane: Lane, operation: ops.HostAccess) -> int:
         memory, buffer, offset, size = self.memory, operation.buffer, operation.offset, operation.size
         contents, delay_ns = memory.contents[buffer], memory.start_ns(operation.threads)
         pieces: Pieces = []
@@ -240,7 +222,7 @@ class Play:
         self.engines.activities.append((lane.number, lane.at - 1, "host", begin_ns, self.agenda.now))
         self._go(lane)
 
-    def _record(self, lane: Lane, operation: Record) -> int:
+    def _record(self, lane: Lane, operation: ops.Record) -> int:
         entry = self.call(lane, self.record_ns)
         stream = self.streams[operation.stream]
         tail = stream.tail
@@ -250,7 +232,7 @@ class Play:
         self.events[operation.event] = tail
         return entry
 
-    def _stream_wait(self, lane: Lane, operation: StreamWait) -> int:
+    def _stream_wait(self, lane: Lane, operation: ops.StreamWait) -> int:
         entry = self.call(lane, self.stream_wait_ns)
         event = self.events.get(operation.event)
         if event is not None and not event.done:
@@ -259,13 +241,13 @@ class Play:
             self.engines.enqueue(node)
         return entry
 
-    def _host_wait(self, lane: Lane, operation: HostWait) -> int:
+    def _host_wait(self, lane: Lane, operation: ops.HostWait) -> int:
         event = self.events.get(operation.event)
         if event is None or event.done:
             return self.agenda.now + self.host_wait_ns
         return self._await(event, lane, self.host_wait_ns)
 
-    def _drain(self, lane: Lane, operation: Drain) -> int:
+    def _drain(self, lane: Lane, operation: ops.Drain) -> int:
         tail = self.streams[operation.stream].tail
         if tail is None or tail.done:
             return self.agenda.now + self.host_wait_ns
@@ -275,7 +257,7 @@ class Play:
         node.waiters.append((self._go, lane, cost))
         return _WAITS
 
-    def _barrier(self, lane: Lane, operation: Barrier) -> int:
+    def _barrier(self, lane: Lane, operation: ops.Barrier) -> int:
         self.arrived.append(lane)
         lane.arrived_ns = self.agenda.now
         if len(self.arrived) == len(self.lanes):
@@ -285,7 +267,7 @@ class Play:
             self.arrived = []
         return _WAITS
 
-    def _gate(self, lane: Lane, operation: Gate) -> int:
+    def _gate(self, lane: Lane, operation: ops.Gate) -> int:
         entry = self.call(lane, self.launch_ns)
         if operation.gate not in self.released:
             node = Node(self.streams[operation.stream], entry, 0)
@@ -294,13 +276,13 @@ class Play:
             self.engines.enqueue(node)
         return entry
 
-    def _release(self, lane: Lane, operation: Release) -> int:
+    def _release(self, lane: Lane, operation: ops.Release) -> int:
         self.released.add(operation.gate)
         for node in self.gated.pop(operation.gate, []):
             self.engines.release(node)
         return self.agenda.now
 
-    def _mark(self, lane: Lane, operation: Mark) -> int:
+    def _mark(self, lane: Lane, operation: ops.Mark) -> int:
         self.marks[operation.mark] = self.agenda.now
         if operation.cpu:
             self.cpu_ns[operation.mark] = self.agenda.now - lane.idle_ns
@@ -308,16 +290,16 @@ class Play:
             self.memory_bytes[operation.mark] = self.memory.process_bytes()
         return self.agenda.now
 
-    def _alloc(self, lane: Lane, operation: Alloc) -> int:
+    def _alloc(self, lane: Lane, operation: ops.Alloc) -> int:
         return self.agenda.now + self.memory.allocate(operation.buffer)
 
-    def _free(self, lane: Lane, operation: Free) -> int:
+    def _free(self, lane: Lane, operation: ops.Free) -> int:
         return self._give_up(lane, operation.buffer, self.memory.free)
 
-    def _register(self, lane: Lane, operation: Register) -> int:
+    def _register(self, lane: Lane, operation: ops.Register) -> int:
         return self.agenda.now + self.memory.register(operation.buffer)
 
-    def _unregister(self, lane: Lane, operation: Unregister) -> int:
+    def _unregister(self, lane: Lane, operation: ops.Unregister) -> int:
         return self._give_up(lane, operation.buffer, self.memory.unregister)
 
     def _give_up(self, lane: Lane, buffer: int, action: Callable[[int], int]) -> int:
@@ -335,21 +317,21 @@ class Play:
         return place(self.plan, f"lane {lane.number}", at, self.plan.lanes[lane.number][at])
 
     HANDLERS: Final[dict[type[Any], Callable[..., int]]] = {
-        Alloc: _alloc,
-        Free: _free,
-        Register: _register,
-        Unregister: _unregister,
-        HostCopy: _host_copy,
-        HostAccess: _host_access,
-        Copy: _copy,
-        Record: _record,
-        StreamWait: _stream_wait,
-        HostWait: _host_wait,
-        Drain: _drain,
-        Barrier: _barrier,
-        Gate: _gate,
-        Release: _release,
-        Mark: _mark,
+        ops.Alloc: _alloc,
+        ops.Free: _free,
+        ops.Register: _register,
+        ops.Unregister: _unregister,
+        ops.HostCopy: _host_copy,
+        ops.HostAccess: _host_access,
+        ops.Copy: _copy,
+        ops.Record: _record,
+        ops.StreamWait: _stream_wait,
+        ops.HostWait: _host_wait,
+        ops.Drain: _drain,
+        ops.Barrier: _barrier,
+        ops.Gate: _gate,
+        ops.Release: _release,
+        ops.Mark: _mark,
         **KERNEL_HANDLERS,
         **GROUP_HANDLERS,
     }
@@ -357,7 +339,7 @@ class Play:
 
 Written = tuple[Contents, int, int, Pieces, int]
 """What the processor writes: where, from which byte on, how many bytes, which pieces, and where their source begins."""
-Steps = list[tuple[Callable[..., int], Operation]]
+Steps = list[tuple[Callable[..., int], ops.Operation]]
 
 
 def bind(plan: Plan) -> list[Steps]:
