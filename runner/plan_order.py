@@ -10,19 +10,17 @@ nothing, since it may open by its time limit. Not every device lets the host use
 must then know that all streams are done, and their next work must know that the host is. For deadlocks the opposite is assumed:
 such a copy holds its lane, as one of memory that migrates does, freeing or unlocking memory waits for all streams, and all copies
 share one engine that serves them in order of issue. The order of two lanes' calls to one stream is taken as it was played.
+
+What waits and orders is here, what uses memory in `runner.plan_uses`, and the comparison of uses in `runner.plan_accesses`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from runner import operations as ops
 from runner.errors import PlanError
-from runner.memory import kind_of
 from runner.plan import Plan
-from runner.plan_clocks import NOTHING, Clock, EventClock, LaneClock, Ranges, StreamClock, clocks_of_streams, merge
-from runner.plan_holdings import Holdings
+from runner.plan_clocks import Clock, EventClock, LaneClock, StreamClock, merge
+from runner.plan_uses import MemoryUse
 from runner.plan_words import name_of, place
 
 
@@ -37,43 +35,14 @@ def check_order(plan: Plan) -> None:
     _Order(plan).play()
 
 
-class _Order:
-    """The abstract play."""
+class _Order(MemoryUse):
+    """The abstract play, with the handlers of what waits and orders."""
 
     def __init__(self, plan: Plan) -> None:
-        self.plan = plan
-        self.lanes = [LaneClock(number, operations) for number, operations in enumerate(plan.lanes)]
-        self.streams = clocks_of_streams(plan, len(plan.lanes))
-        self.ranges = [Ranges(buffer.size) for buffer in plan.buffers]
-        self.holdings = Holdings(plan)
-        self.alive, self.direct = self.holdings.alive, self.holdings.direct
-        self.migrates = [not buffer.on_device and kind_of(buffer.memory).migrates for buffer in plan.buffers]
-        self.host_used: dict[int, int] = {}
-        self.faulted: set[int] = set()
+        super().__init__(plan)
         self.events: dict[int, EventClock] = {}
-        self.released: set[int] = set()
-        self.copies_held = NOTHING
-        self.launches_held = NOTHING
-        self.raced: set[int] = set()
         self.at_barrier = 0
-        self.grouped: set[int] = set()
-        self.lane: LaneClock
-        self.operation: ops.Operation
-        self.handlers: dict[type[Any], Callable[[Any], bool]] = {
-            ops.Alloc: self._alloc,
-            ops.Free: self._free,
-            ops.PoolAlloc: self._pool_alloc,
-            ops.PoolFree: self._pool_free,
-            ops.Register: self._register,
-            ops.Unregister: self._unregister,
-            ops.HostCopy: self._host_copy,
-            ops.Copy: self._copy,
-            ops.Launch: self._launch,
-            ops.KernelCopy: self._kernel_copy,
-            ops.KernelAccess: self._kernel_access,
-            ops.HostAccess: self._host_access,
-            ops.Busy: self._busy,
-            ops.Prefetch: self._prefetch,
+        self.handlers |= {
             ops.Record: self._record,
             ops.StreamWait: self._stream_wait,
             ops.HostWait: self._host_wait,
@@ -120,33 +89,6 @@ class _Order:
             lane.at += 1
         return lane.at > begin
 
-    def _alloc(self, operation: ops.Alloc) -> bool:
-        self._require(operation.buffer, self.holdings.change_alive(operation.buffer, True))
-        return self._whole(operation.buffer)
-
-    def _free(self, operation: ops.Free) -> bool:
-        if self._busy_behind_a_gate():
-            return False
-        self._whole(operation.buffer)
-        self._require(operation.buffer, self.holdings.change_alive(operation.buffer, False))
-        return True
-
-    def _pool_alloc(self, operation: ops.PoolAlloc) -> bool:
-        self._require(operation.buffer, self.holdings.change_alive(operation.buffer, True))
-        return self._whole_in_stream(operation)
-
-    def _pool_free(self, operation: ops.PoolFree) -> bool:
-        self._whole_in_stream(operation)
-        self._require(operation.buffer, self.holdings.change_alive(operation.buffer, False))
-        return True
-
-    def _whole_in_stream(self, operation: ops.PoolAlloc | ops.PoolFree) -> bool:
-        """Memory of the pool comes and goes in the order of a stream: every use of it must be ordered with that."""
-        stream = self.streams[operation.stream]
-        stream.issue(self.lane)
-        self._access(operation.buffer, 0, self.plan.buffers[operation.buffer].size, stream, True)
-        return True
-
     def _group(self, operation: ops.Graph | ops.Batch) -> bool:
         self.grouped.add(self.lane.component)
         return True
@@ -154,133 +96,6 @@ class _Order:
     def _group_end(self, operation: ops.GroupEnd) -> bool:
         self.grouped.remove(self.lane.component)
         return True
-
-    def _register(self, operation: ops.Register) -> bool:
-        self._require(operation.buffer, self.holdings.change_registered(operation.buffer, True))
-        return self._whole(operation.buffer)
-
-    def _unregister(self, operation: ops.Unregister) -> bool:
-        if self._busy_behind_a_gate():
-            return False
-        self._require(operation.buffer, self.holdings.change_registered(operation.buffer, False))
-        return self._whole(operation.buffer)
-
-    def _busy_behind_a_gate(self) -> bool:
-        """Whether a stream is held, for which giving memory up may wait."""
-        return any(stream.held and stream.held - self.released for stream in self.streams)
-
-    def _require(self, buffer: int, wrong: str) -> None:
-        if wrong:
-            self._refuse(f"{name_of(self.plan, buffer)} {wrong}")
-
-    def _whole(self, buffer: int) -> bool:
-        """A change of the memory itself conflicts with every use of it."""
-        self._access(buffer, 0, self.plan.buffers[buffer].size, self.lane, True)
-        return True
-
-    def _host_copy(self, operation: ops.HostCopy) -> bool:
-        lane = self.lane
-        self._access(operation.src, operation.src_offset, operation.size, lane, False)
-        self._access(operation.dst, operation.dst_offset, operation.size, lane, True)
-        for buffer in (operation.src, operation.dst):
-            if self.migrates[buffer]:
-                self._require_quiet(buffer)
-        lane.worked = lane.time
-        return True
-
-    def _host_access(self, operation: ops.HostAccess) -> bool:
-        lane = self.lane
-        self._access(operation.buffer, operation.offset, operation.size, lane, operation.access != "read")
-        if self.migrates[operation.buffer]:
-            self._require_quiet(operation.buffer)
-        lane.worked = lane.time
-        return True
-
-    def _require_quiet(self, buffer: int) -> None:
-        """Let the host use memory that migrates only after all work of all streams."""
-        lane, size = self.lane, self.plan.buffers[buffer].size
-        for stream in self.streams:
-            if stream.worked and not lane.knows(stream.component, stream.worked):
-                self._race(buffer, 0, size, stream.component, "of a kind that migrates, and work is still done")
-        self.host_used[lane.component] = lane.time
-
-    def _copy(self, operation: ops.Copy) -> bool:
-        lane, stream = self.lane, self.streams[operation.stream]
-        download = operation.direction == "d2h"
-        host = operation.dst if download else operation.src
-        staged = not self.direct[host]
-        if (staged or self.migrates[host]) and lane.component in self.grouped:
-            self._refuse(f"{name_of(self.plan, host)} is not page-locked now, so that only a call by itself can copy it")
-        if not lane.issued:
-            stream.issue(lane)
-            if stream.held or self.copies_held:
-                stream.held = self.copies_held = (stream.held | self.copies_held) - self.released
-            reader = lane if staged and not download else stream
-            self._access(operation.src, operation.src_offset, operation.size, reader, False)
-            self._access(operation.dst, operation.dst_offset, operation.size, stream, True)
-            stream.worked = stream.time
-            if self.host_used:
-                self._require_host_done(stream)
-        if not (operation.blocking or staged or self.migrates[host]):
-            return True
-        if stream.held - self.released:
-            lane.issued = True
-            return False
-        if operation.blocking or (staged and download):
-            lane.learn(stream)
-        return True
-
-    def _launch(self, operation: ops.Launch) -> bool:
-        stream = self._kernel(operation.stream)
-        self._kernel_use(operation.buffer, operation.offset, operation.size, stream, True)
-        return True
-
-    def _kernel_copy(self, operation: ops.KernelCopy) -> bool:
-        stream = self._kernel(operation.stream)
-        self._kernel_use(operation.src, operation.src_offset, operation.size, stream, False)
-        self._kernel_use(operation.dst, operation.dst_offset, operation.size, stream, True)
-        return True
-
-    def _kernel_access(self, operation: ops.KernelAccess) -> bool:
-        stream = self._kernel(operation.stream)
-        self._kernel_use(operation.buffer, operation.offset, operation.size, stream, operation.access != "read")
-        return True
-
-    def _busy(self, operation: ops.Busy) -> bool:
-        self._kernel(operation.stream)
-        return True
-
-    def _prefetch(self, operation: ops.Prefetch) -> bool:
-        """Pages that move are no use to anybody meanwhile, so it conflicts with reads, too."""
-        stream = self._kernel(operation.stream)
-        self._access(operation.buffer, operation.offset, operation.size, stream, True)
-        return True
-
-    def _kernel(self, number: int) -> StreamClock:
-        """Issue a kernel, or what a driver may do by one, to a stream and return that."""
-        stream = self.streams[number]
-        stream.issue(self.lane)
-        if stream.held or self.launches_held:
-            stream.held = self.launches_held = (stream.held | self.launches_held) - self.released
-        stream.worked = stream.time
-        if self.host_used:
-            self._require_host_done(stream)
-        return stream
-
-    def _require_host_done(self, stream: StreamClock) -> None:
-        """Let a stream work only after all that the host did with memory that migrates."""
-        for lane, time in self.host_used.items():
-            if not stream.knows(lane, time):
-                self._refuse(f"lane {lane} may be using memory that migrates, and nothing orders the two; a wait is missing")
-
-    def _kernel_use(self, buffer: int, offset: int, size: int, stream: StreamClock, write: bool) -> None:
-        """Note that a kernel reads or writes a range, which must be memory that it may use."""
-        if not self.holdings.may_use(buffer):
-            if buffer not in self.plan.faults_wanted:
-                memory = self.plan.buffers[buffer].memory
-                self._refuse(f"a kernel may not use {name_of(self.plan, buffer)}, whose memory is {memory}")
-            self.faulted.add(buffer)
-        self._access(buffer, offset, size, stream, write)
 
     def _record(self, operation: ops.Record) -> bool:
         stream = self.streams[operation.stream]
@@ -348,46 +163,9 @@ class _Order:
         """Return an event whose Record call surely came before this one; without it the wait would do nothing."""
         event = self.events.get(number)
         if event is None or not self.lane.knows(event.lane, event.lane_time):
-            self._refuse(f"event {self.plan.events[number].name!r} is not recorded before this wait is called")
+            self.refuse(f"event {self.plan.events[number].name!r} is not recorded before this wait is called")
             raise AssertionError
         return event
-
-    def _access(self, buffer: int, offset: int, size: int, who: LaneClock | StreamClock, write: bool) -> None:
-        """Note an access and compare it with the earlier ones to the same bytes."""
-        if not self.alive[buffer]:
-            self._refuse(f"{name_of(self.plan, buffer)} is used, but it is not allocated")
-        component, knows = who.component, who.knows
-        for segment in self.ranges[buffer].segments(offset, offset + size):
-            writer = segment.writer
-            if writer >= 0 and writer != component and not knows(writer, segment.write_time):
-                self._race(buffer, offset, size, writer, "written")
-            reads = segment.reads
-            if not write:
-                reads[component] = who.time
-                continue
-            if reads:
-                for reader, time in reads.items():
-                    if reader != component and not knows(reader, time):
-                        self._race(buffer, offset, size, reader, "read")
-                reads.clear()
-            segment.writer, segment.write_time = component, who.time
-
-    def _race(self, buffer: int, offset: int, size: int, other: int, what: str) -> None:
-        self.raced.add(buffer)
-        if buffer not in self.plan.races_wanted:
-            self._refuse(
-                f"race on {name_of(self.plan, buffer)}, bytes {offset} to {offset + size}: they are {what} by {self._who(other)} "
-                "and nothing orders the two; a wait is missing"
-            )
-
-    def _who(self, component: int) -> str:
-        if component < len(self.lanes):
-            return f"lane {component}"
-        names = [self.plan.streams[index].name for index, stream in enumerate(self.streams) if stream.component == component]
-        return f"stream {names[0]!r}"
-
-    def _refuse(self, why: str) -> None:
-        raise PlanError(f"{place(self.plan, f'lane {self.lane.component}', self.lane.at, self.operation)}: {why}")
 
     def _stuck(self, lane: LaneClock) -> str:
         where = place(self.plan, f"lane {lane.component}", lane.at, lane.operations[lane.at])
@@ -405,7 +183,7 @@ class _Order:
             )
             if not done:
                 where = "the last mark" if marks else "the end of the lanes"
-                raise PlanError(f"the clock stops before the work is done: {self._who(worker.component)} still works at {where}")
+                raise PlanError(f"the clock stops before the work is done: {self.who(worker.component)} still works at {where}")
 
     def _check_wanted(self) -> None:
         for buffer in sorted(self.plan.races_wanted - self.raced):

@@ -23,11 +23,13 @@ BOTTOM = (
     "runner.plan",
     "runner.pattern",
     "runner.placement",
+    "runner.plan_accesses",
     "runner.plan_check",
     "runner.plan_clocks",
     "runner.plan_groups",
     "runner.plan_holdings",
     "runner.plan_order",
+    "runner.plan_uses",
     "runner.plan_words",
 )
 DEVICES = ("runner.device",)
