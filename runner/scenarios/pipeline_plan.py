@@ -16,34 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING
 
-from runner.plan import (
-    Alloc,
-    Batch,
-    Drain,
-    Fill,
-    Free,
-    Graph,
-    GroupEnd,
-    HostWait,
-    Launch,
-    Plan,
-    PoolAlloc,
-    PoolFree,
-    Register,
-    StreamWait,
-    Unregister,
-)
-from runner.scenarios.builder import ORDINARY, PlanWriter, chunks_of
+from runner import operations as ops
+from runner.plan import Plan
+from runner.scenarios.pipeline_slots import Part, Slots
 
 if TYPE_CHECKING:
     from runner.scenarios.pipeline import Pipeline
-
-Part = Literal["upload", "kernel", "download"]
-BEYOND_SALT: Final = 3
-"""Salt of what a device buffer holds behind its input where the output is larger."""
-NULL_WORK_BYTES: Final = 256
 
 
 @lru_cache(maxsize=2)
@@ -70,106 +50,29 @@ def write_pipeline(pipeline: Pipeline, passes: int) -> Plan:
     return ring.writer.plan()
 
 
-class _Ring:
+class _Ring(Slots):
     """The slots, what lies in them, and the operations that move a chunk through them."""
 
     def __init__(self, pipeline: Pipeline, passes: int) -> None:
-        self.pipeline, self.passes, self.writer = pipeline, passes, PlanWriter()
-        self.staged, self.registered = pipeline.staging == "copy", pipeline.staging == "register"
-        self.per_chunk, self.pooled = pipeline.allocate == "per_chunk", pipeline.allocate == "pool"
+        super().__init__(pipeline, passes)
         self.captured, self.batched = pipeline.submit == "graph", pipeline.submit == "batch"
         self.host_waits = self.staged or self.per_chunk or pipeline.schedule == "serialized"
-        self.chunks = chunks_of(pipeline.total, pipeline.chunk)
-        self.slots = min(pipeline.ring_slots(), len(self.chunks))
-        self.lanes = min(pipeline.staging_lanes, self.slots)
         self.in_slot: dict[int, tuple[int, int]] = {}
-        self.parts: list[Part] = ["kernel"]
-        if pipeline.direction != "download":
-            self.parts.insert(0, "upload")
-        if pipeline.direction != "upload":
-            self.parts.append("download")
         # A stager that goes up only is free as soon as it is read, unless a chunk shall be through before the next one enters.
         staged_up = self.staged and pipeline.schedule == "overlapped" and pipeline.direction == "upload"
         self.last: Part = "upload" if staged_up else self.parts[-1]
-        self.data = self._data_buffers()
-        self.devices = self._device_buffers()
-        self.hosts = self._host_buffers()
-        self.streams = self._make_streams()
-        self.null_work = _NullWork(self.writer, launches=len(self.chunks) - 1 if pipeline.null_stream_work else 0)
-        self._expect()
-
-    def _data_buffers(self) -> dict[Part, int]:
-        """Return the input, which is uploaded, and the output, which is downloaded."""
-        pipeline, writer = self.pipeline, self.writer
-        memory = ORDINARY if self.staged or self.registered else pipeline.buffer
-        data: dict[Part, int] = {}
-        if "upload" in self.parts:
-            data["upload"] = writer.buffer("input", memory, pipeline.total, pages=pipeline.pages)
-            writer.data(data["upload"])
-        if "download" in self.parts:
-            data["download"] = writer.buffer("output", memory, self.output_of(pipeline.total), pages=pipeline.pages)
-            writer.poison(data["download"])
-        return data
-
-    def _device_buffers(self) -> list[int]:
-        """Return a device buffer a slot, or one array for all where data go one way only."""
-        pipeline, writer = self.pipeline, self.writer
-        if pipeline.direction == "round_trip":
-            size = max(pipeline.chunk, self.output_of(pipeline.chunk))
-            kept = not (self.per_chunk or self.pooled)
-            devices = [writer.device_buffer(f"device {slot}", size, allocate=kept) for slot in range(self.slots)]
-            if size > pipeline.chunk:
-                writer.prepare.extend(Fill(device, 0, size, BEYOND_SALT) for device in devices)
-            return devices
-        array = writer.device_buffer("device", pipeline.total)
-        (writer.data if pipeline.direction == "download" else writer.poison)(array)
-        return [array] * self.slots
-
-    def _host_buffers(self) -> list[int]:
-        """Return the stagers or the landing buffers, one a slot; none where the copy engine works on the data themselves."""
-        if not (self.staged or self.per_chunk):
-            return []
-        name = "stager" if self.staged else "landing"
-        size = max(self.pipeline.chunk, self.output_of(self.pipeline.chunk))
-        memory, kept = ORDINARY if self.registered else self.pipeline.buffer, not self.per_chunk
-        hosts = [self.writer.buffer(f"{name} {slot}", memory, size, allocate=kept) for slot in range(self.slots)]
-        for host in hosts if kept else []:
-            self.writer.poison(host)
-        return hosts
-
-    def _make_streams(self) -> list[int]:
-        kind = self.pipeline.stream_kind
-        if self.pipeline.layout == "per_engine":
-            return [self.writer.stream(f"{part}s", kind) for part in self.parts]
-        count = 1 if kind == "null" else min(self.pipeline.streams, self.slots)
-        return [self.writer.stream(f"stream {index}", kind) for index in range(count)]
-
-    def _expect(self) -> None:
-        """Expect the result of every chunk where it shall end up."""
-        pipeline, writer, passes = self.pipeline, self.writer, self.passes
-        if "download" not in self.parts or pipeline.output_ratio == 1:
-            writer.expect(self.data.get("download", self.devices[0]), pipeline.total, added=passes)
-            return
-        output = self.data["download"]
-        for index, (offset, size) in enumerate(self.chunks):
-            landed, length = self.output_of(offset), self.output_of(size)
-            writer.expect_range(output, landed, min(size, length), offset, passes)
-            if length > size:
-                # What lies behind the input was added to by every chunk that has been in the slot.
-                added = passes * (index // self.slots + 1)
-                writer.expect_range(output, landed + size, length - size, pipeline.chunk, added, BEYOND_SALT)
 
     def register(self) -> None:
         """Page-lock the data where they lie, if they shall be."""
         if self.registered:
-            self.writer.lane.extend(Register(buffer) for buffer in self.data.values())
+            self.writer.lane.extend(ops.Register(buffer) for buffer in self.data.values())
             self.writer.mark("registered")
 
     def unregister(self) -> None:
         """Undo `register`."""
         if self.registered:
             self.writer.mark("worked")
-            self.writer.lane.extend(Unregister(buffer) for buffer in self.data.values())
+            self.writer.lane.extend(ops.Unregister(buffer) for buffer in self.data.values())
 
     def turn_length(self) -> int:
         """Return how many chunks are issued operation by operation before the next ones enter."""
@@ -180,17 +83,17 @@ class _Ring:
     def begin_graph(self) -> None:
         """Begin the graph, if there shall be one, and let its other streams branch off."""
         if self.captured:
-            self.writer.lane.append(Graph(self.streams[0]))
+            self.writer.lane.append(ops.Graph(self.streams[0]))
             if self.streams[1:]:
                 begun = self.writer.record(self.streams[0], "begun")
-                self.writer.lane.extend(StreamWait(stream, begun) for stream in self.streams[1:])
+                self.writer.lane.extend(ops.StreamWait(stream, begun) for stream in self.streams[1:])
 
     def end_graph(self) -> None:
         """Join the branches and end the graph."""
         if self.captured:
             for number, stream in enumerate(self.streams[1:], 1):
-                self.writer.lane.append(StreamWait(self.streams[0], self.writer.record(stream, f"stream {number} done")))
-            self.writer.lane.append(GroupEnd())
+                self.writer.lane.append(ops.StreamWait(self.streams[0], self.writer.record(stream, f"stream {number} done")))
+            self.writer.lane.append(ops.GroupEnd())
 
     def turn(self, indices: list[int]) -> None:
         """Let these chunks enter and issue them, each lane all uploads first, then all kernels, then all downloads."""
@@ -219,19 +122,19 @@ class _Ring:
         lane, slots = self.writer.lane, [index % self.slots for index in indices]
         if self.pipeline.direction == "round_trip":
             left = {self.in_slot.pop(slot)[1] for slot in slots if slot in self.in_slot}
-            lane.extend(StreamWait(self.stream_of("upload", 0), event) for event in sorted(left))
+            lane.extend(ops.StreamWait(self.stream_of("upload", 0), event) for event in sorted(left))
         issue = {"upload": self._copy_in, "kernel": self._launch, "download": self._copy_out}
         for number, part in enumerate(self.parts):
             stream = self.stream_of(part, 0)
             if part != "kernel":
-                lane.append(Batch(stream))
+                lane.append(ops.Batch(stream))
             for index in indices:
                 issue[part](index)
             if part != "kernel":
-                lane.append(GroupEnd())
+                lane.append(ops.GroupEnd())
             done = self.writer.record(stream, f"chunks {indices[0]} to {indices[-1]} {part}")
             if number + 1 < len(self.parts):
-                lane.append(StreamWait(self.stream_of(self.parts[number + 1], 0), done))
+                lane.append(ops.StreamWait(self.stream_of(self.parts[number + 1], 0), done))
         self.in_slot.update((slot, (index, done)) for slot, index in zip(slots, indices, strict=True))
 
     def turn_to_slot(self, slot: int) -> None:
@@ -249,12 +152,12 @@ class _Ring:
         if self.host_waits:
             self.retire(slot)
         elif slot in self.in_slot and self.pipeline.direction == "round_trip":
-            self.writer.lane.append(StreamWait(self.stream_of("upload", slot), self.in_slot.pop(slot)[1]))
+            self.writer.lane.append(ops.StreamWait(self.stream_of("upload", slot), self.in_slot.pop(slot)[1]))
         if self.per_chunk:
-            self.writer.lane.append(Alloc(self.devices[slot]))
-            self.writer.lane.append(Alloc(self.hosts[slot]))
+            self.writer.lane.append(ops.Alloc(self.devices[slot]))
+            self.writer.lane.append(ops.Alloc(self.hosts[slot]))
         if self.pooled:
-            self.writer.lane.append(PoolAlloc(self.stream_of("upload", slot), self.devices[slot]))
+            self.writer.lane.append(ops.PoolAlloc(self.stream_of("upload", slot), self.devices[slot]))
         if self.staged and "upload" in self.parts:
             source = (self.data["upload"], offset)
             self.writer.host_copy((self.hosts[slot], 0), source, size, self.pipeline.staging_threads)
@@ -281,14 +184,14 @@ class _Ring:
         slot, (_, size) = index % self.slots, self.chunks[index]
         if self.passes:
             length = max(size, self.output_of(size))
-            self.writer.lane.append(Launch(self.stream_of("kernel", slot), *self.place(index), length, self.passes))
+            self.writer.lane.append(ops.Launch(self.stream_of("kernel", slot), *self.place(index), length, self.passes))
 
     def download(self, index: int) -> None:
         """Issue the download of a chunk, into the slot's host buffer or straight into the output."""
         self._copy_out(index)
         if self.pooled:
             slot = index % self.slots
-            self.writer.lane.append(PoolFree(self.stream_of("download", slot), self.devices[slot]))
+            self.writer.lane.append(ops.PoolFree(self.stream_of("download", slot), self.devices[slot]))
         self._finish("download", index)
 
     def _copy_out(self, index: int) -> None:
@@ -302,13 +205,13 @@ class _Ring:
             return
         index, done = self.in_slot.pop(slot)
         offset, size = self.chunks[index]
-        self.writer.lane.append(HostWait(done))
+        self.writer.lane.append(ops.HostWait(done))
         if self.hosts and "download" in self.parts:
             output = (self.data["download"], self.output_of(offset))
             self.writer.host_copy(output, (self.hosts[slot], 0), self.output_of(size), self.pipeline.staging_threads)
         if self.per_chunk:
-            self.writer.lane.append(Free(self.devices[slot]))
-            self.writer.lane.append(Free(self.hosts[slot]))
+            self.writer.lane.append(ops.Free(self.devices[slot]))
+            self.writer.lane.append(ops.Free(self.hosts[slot]))
 
     def drain(self) -> None:
         """Retire what is left, the oldest chunk first, and wait for every stream."""
@@ -319,62 +222,18 @@ class _Ring:
         # What a graph's branches do is done when the stream is that it was launched into.
         for number, stream in enumerate(self.streams[:1] if self.captured else self.streams):
             self.writer.turn_to(number % self.lanes)
-            self.writer.lane.append(Drain(stream))
+            self.writer.lane.append(ops.Drain(stream))
         self.writer.turn_to(0)
-
-    def place(self, index: int) -> tuple[int, int]:
-        """Return where a chunk lies on the device.
-
-        It ends where full chunks end, so that a short one, too, is followed by what no input has ever overwritten.
-        """
-        slot, (offset, size) = index % self.slots, self.chunks[index]
-        if self.pipeline.direction != "round_trip":
-            return self.devices[slot], offset
-        return self.devices[slot], self.pipeline.chunk - size if self.output_of(size) > size else 0
-
-    def output_of(self, size: int) -> int:
-        """Return the bytes of output of so many bytes of input; the model has made sure that they are whole words."""
-        return size if self.pipeline.output_ratio == 1 else int(self.pipeline.output_of(size))
-
-    def stream_of(self, part: Part, slot: int) -> int:
-        """Return the stream of a slot, which it keeps, so that its stream alone orders its reuse, or that of an engine."""
-        if self.pipeline.layout == "per_engine":
-            return self.streams[self.parts.index(part)]
-        lane, turn = slot % self.lanes, slot // self.lanes
-        own = self.streams[lane :: self.lanes]
-        return own[turn % len(own)]
 
     def _hand_over(self, part: Part, following: Part, index: int) -> None:
         """Let the stream of the next part wait for this one; within one stream that needs no event."""
         slot = index % self.slots
         if self.pipeline.layout == "per_engine":
             event = self.writer.record(self.stream_of(part, slot), f"chunk {index} {part}")
-            self.writer.lane.append(StreamWait(self.stream_of(following, slot), event))
+            self.writer.lane.append(ops.StreamWait(self.stream_of(following, slot), event))
 
     def _finish(self, part: Part, index: int) -> None:
         """Record that a chunk needs its slot no longer, behind the last part that does, where anything waits for it."""
         if part == self.last and (self.host_waits or self.pipeline.layout == "per_engine"):
             slot = index % self.slots
             self.in_slot[slot] = (index, self.writer.record(self.stream_of(part, slot), f"chunk {index} done"))
-
-
-class _NullWork:
-    """Tiny kernels on the null stream; nothing at all where there are no launches."""
-
-    def __init__(self, writer: PlanWriter, launches: int) -> None:
-        self.writer, self.launches = writer, launches
-        if launches:
-            self.buffer = writer.device_buffer("null work", NULL_WORK_BYTES)
-            self.stream = writer.stream("null stream", "null")
-            writer.data(self.buffer)
-            writer.expect(self.buffer, NULL_WORK_BYTES, added=launches)
-
-    def launch(self) -> None:
-        """Launch one."""
-        if self.launches:
-            self.writer.lane.append(Launch(self.stream, self.buffer, 0, NULL_WORK_BYTES))
-
-    def drain(self) -> None:
-        """Wait for them."""
-        if self.launches:
-            self.writer.lane.append(Drain(self.stream))

@@ -13,7 +13,7 @@ from runner.plan_check import check_plan
 from runner.scenarios.base import Known
 from runner.scenarios.builder import DATA_SALT
 from runner.scenarios.pipeline import Pipeline
-from runner.scenarios.pipeline_plan import BEYOND_SALT
+from runner.scenarios.pipeline_slots import BEYOND_SALT
 from tests.plan_text import lane_text
 from tests.scenarios.combinations import proven_and_refused, refusal
 
