@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +24,7 @@ IDENTITY: Final = ("uuid", "pci_bus_id", "driver", "cuda_driver_api", "profile_s
 MOST_SHOWN: Final = 5
 """Differences that a refusal names."""
 
+_WHAT_NEXT: Final = "put that back, or start a new run without --resume"
 _FOLDER: Final = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}")
 
 
@@ -45,22 +46,31 @@ def newest_run(out: Path, loaded: LoadedExperiment) -> Earlier | None:
 
     A finished run of another state of the file is none of this one.
     """
-    found = [earlier for folder in _folders(out / loaded.experiment.name) if (earlier := _read(folder)) is not None]
-    newest = max(found, key=lambda each: str(each.folder.manifest.get("started_utc")), default=None)
+    newest = _newest(found_in(out / loaded.experiment.name, "run"))
     if newest is not None and newest.finished and newest.header.get("spec_sha256") != loaded.spec_sha256:
         return None
     return newest
 
 
+def newest_testing(runs: Path, spec_sha256: str) -> Earlier | None:
+    """Return the newest testing of claims in `runs` that was journalled and is of exactly these files, None without one."""
+    return _newest(each for each in found_in(runs, "claims") if each.header.get("spec_sha256") == spec_sha256)
+
+
 def header_of(loaded: LoadedExperiment, facts: DeviceFacts, cases: Sequence[Case]) -> Record:
-    """Return the first record of a journal: what must be the same wherever the run is gone on with."""
+    """Return the first record of a run's journal: what must be the same wherever the run is gone on with."""
+    return {"overrides": list(loaded.overrides)} | header("run", loaded.spec_sha256, facts, cases)
+
+
+def header(kind: str, spec_sha256: str, facts: DeviceFacts, cases: Iterable[Case]) -> dict[str, Any]:
+    """Return the first record of a journal of this kind, `run` or `claims`."""
+    ids = [case.case_id for case in cases]
     return {
-        "type": "run",
+        "type": kind,
         "format": 1,
         "dmalab": __version__,
-        "spec_sha256": loaded.spec_sha256,
-        "overrides": list(loaded.overrides),
-        "cases": [len(cases), hashlib.sha256("".join(case.case_id for case in cases).encode()).hexdigest()],
+        "spec_sha256": spec_sha256,
+        "cases": [len(ids), hashlib.sha256("".join(ids).encode()).hexdigest()],
         "device": {"name": facts.name, "kind": facts.kind}
         | {name: facts.environment[name] for name in IDENTITY if name in facts.environment},
     }
@@ -75,34 +85,55 @@ def take_up(
     process is at it; NotKept where it cannot be read or written.
     """
     now = header_of(loaded, facts, cases)
-    where = f"the run in {earlier.folder.path} cannot be gone on with"
-    what_next = "put that back, or start a new run without --resume"
     if now["spec_sha256"] != earlier.header.get("spec_sha256"):
-        raise UsageError(f"{where}: the file is another one now ({_changes(earlier, loaded)}); {what_next}")
+        raise UsageError(f"{_where(earlier)}: the file is another one now ({_changes(earlier, loaded)}); {_WHAT_NEXT}")
+    journal = reopened(earlier, now)
+    restored = restore(journal.past, cases)
+    return journal, restored, {"cases_done": len(restored.results), **torn_in(journal)}
+
+
+def reopened(earlier: Earlier, now: Record) -> Journal:
+    """Open the journal of a run again whose header would be `now`, without its torn end; the caller closes it.
+
+    Raises UsageError where device or cases are others, or where another process is at it, NotKept where it cannot be opened.
+    """
     if now["device"] != earlier.header.get("device"):
         changes = "; ".join(_differences(earlier.header.get("device"), now["device"]))
-        raise UsageError(f"{where}: the device is another one now ({changes}); {what_next}")
+        raise UsageError(f"{_where(earlier)}: the device is another one now ({changes}); {_WHAT_NEXT}")
     if now["cases"] != earlier.header.get("cases"):
-        raise UsageError(f"{where}: dmalab {earlier.header.get('dmalab')} made other cases of the file; start a new run")
-    journal = Journal(earlier.folder.path / NAME, again=True)
-    restored = restore(journal.past, cases)
-    torn = {"torn_bytes": journal.past.torn_bytes, "spoiled_lines": journal.past.spoiled}
-    return journal, restored, {"cases_done": len(restored.results), **torn}
+        version = earlier.header.get("dmalab")
+        raise UsageError(f"{_where(earlier)}: dmalab {version} made other cases of the file; start a new run")
+    return Journal(earlier.folder.path / NAME, again=True)
 
 
-def _folders(runs: Path) -> Iterator[Path]:
-    if runs.is_dir():
-        yield from (folder for folder in runs.iterdir() if _FOLDER.fullmatch(folder.name))
+def torn_in(journal: Journal) -> Mapping[str, int]:
+    """Return what of a journal that was opened again was not whole, for the manifest."""
+    return {"torn_bytes": journal.past.torn_bytes, "spoiled_lines": journal.past.spoiled}
 
 
-def _read(folder: Path) -> Earlier | None:
+def found_in(runs: Path, kind: str) -> Iterator[Earlier]:
+    """Yield the runs in a folder whose journals are of this kind."""
+    folders = runs.iterdir() if runs.is_dir() else ()
+    found = (_read(folder, kind) for folder in folders if _FOLDER.fullmatch(folder.name))
+    return (earlier for earlier in found if earlier is not None)
+
+
+def _newest(found: Iterable[Earlier]) -> Earlier | None:
+    return max(found, key=lambda each: str(each.folder.manifest.get("started_utc")), default=None)
+
+
+def _where(earlier: Earlier) -> str:
+    return f"the run in {earlier.folder.path} cannot be gone on with"
+
+
+def _read(folder: Path, kind: str) -> Earlier | None:
     """Return the run in a folder, None for one that was ended before it had begun."""
     header = first_record(folder / NAME)
     try:
         manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    if header is None or header.get("type") != "run" or not isinstance(manifest, dict):
+    if header is None or header.get("type") != kind or not isinstance(manifest, dict):
         return None
     return Earlier(RunFolder(folder, str(manifest.get("run_id")), manifest), header)
 

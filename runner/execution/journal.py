@@ -7,6 +7,9 @@ was cut, or whose bytes do not give its sum, is no record. The records of one ru
     {"type": "play", ...}        one round of one case, where plays of a device differ: the samples of a case that was not ended
     {"type": "case", ...}        one case with all its samples, and what was learnt of companions meanwhile
     {"type": "sentinel", ...}    one reading of the sentinel
+    {"type": "flags", ...}       flags that cases noted before carry, too
+
+Where several files share a journal, as claims do, each record but the first has the name of its file as `part`.
 """
 
 from __future__ import annotations
@@ -97,6 +100,22 @@ class Journal:
             f"{self.path} cannot be written: {error.strerror or error}; what stands in it is good: "
             "make room, or make it writable, and go on with --resume"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The records of one file in a journal that several share; it is noted in as in a journal of its own."""
+
+    journal: Journal
+    name: str
+
+    def past(self) -> Past:
+        """Return what the journal held of this file when it was opened again."""
+        return Past(tuple(record for record in self.journal.past.records if record.get("part") == self.name))
+
+    def append(self, record: Record) -> None:
+        """Append a record as `Journal` does."""
+        self.journal.append({**record, "part": self.name})
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
 from runner.execution.journal import Past, Record
 from runner.expand import Case
 from runner.measure.companions import known_of
+from runner.measure.environment import flagged
 from runner.measure.result import CaseResult, Sample
 from runner.measure.sentinel import SENTINEL
 
@@ -27,11 +28,15 @@ class Ended:
 
 @dataclass(slots=True)
 class Restored:
-    """What an earlier part of a run has left: results by case_id, readings of the sentinel, medians of companions."""
+    """What an earlier part of a run has left: results by case_id, readings of the sentinel, medians of companions.
+
+    `plays` are those of cases that came to no samples: kept, but no part of what the case is measured by when its turn comes.
+    """
 
     results: dict[str, CaseResult] = field(default_factory=dict)
     readings: list[CaseResult] = field(default_factory=list)
     medians: dict[str, float | None] = field(default_factory=dict)
+    plays: dict[str, list[Sample]] = field(default_factory=dict)
 
 
 def case_record(ended: Ended, case: Case) -> Record:
@@ -56,6 +61,11 @@ def sentinel_record(reading: CaseResult) -> Record:
     return {"type": "sentinel", "result": _plain(reading)}
 
 
+def flags_record(flags: Collection[str], cases: Sequence[str]) -> Record:
+    """Return the record of flags that these cases carry, too, as was found after they had been noted."""
+    return {"type": "flags", "flags": sorted(flags), "cases": list(cases)}
+
+
 def restore(past: Past, cases: Sequence[Case]) -> Restored:
     """Return what the records of a run say of the cases of its grid; a case that was noted twice counts as the last time."""
     known = {case.case_id: case for case in cases}
@@ -63,13 +73,20 @@ def restore(past: Past, cases: Sequence[Case]) -> Restored:
     for record in past.records:
         if record["type"] == "sentinel":
             restored.readings.append(_result_of(record["result"], SENTINEL))
+        elif record["type"] == "play" and record["case"] in known:
+            restored.plays.setdefault(record["case"], []).extend(_unpacked(record))
+        elif record["type"] == "flags":
+            marked = {case_id: restored.results[case_id] for case_id in record["cases"] if case_id in restored.results}
+            restored.results |= dict(zip(marked, flagged(marked.values(), record["flags"]), strict=True))
         elif record["type"] == "case" and record["case"] in known:
             restored.medians |= record["learnt"]
             case = known[record["case"]]
             if record["resolved"]:
                 resolved = case.model.resolved(known_of(case.model.companions(), restored.medians, record["host_bytes"]))
                 case = replace(case, model=resolved)
-            restored.results[case.case_id] = _result_of(record["result"], case)
+            result = restored.results[case.case_id] = _result_of(record["result"], case)
+            if result.samples:
+                restored.plays.pop(case.case_id, None)
     return restored
 
 
