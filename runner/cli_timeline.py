@@ -19,7 +19,9 @@ WIDTH: int = 120
 
 @guarded
 def timeline(
-    run: Annotated[Path, typer.Argument(help="A run's folder, or an experiment's for its newest run.", metavar="RUN")],
+    run: Annotated[
+        str, typer.Argument(help="A run's folder, or an experiment that has run, of which the newest run counts.", metavar="RUN")
+    ],
     case: Annotated[
         list[str],
         typer.Argument(help="A case_id or its start, or a scenario and fields such as chunk=4MiB streams=3.", metavar="CASE"),
@@ -33,6 +35,7 @@ def timeline(
     ] = None,
 ) -> int:
     """Show when each engine, stream and host lane worked in one case, and write it for a viewer of traces."""
+    from runner.report.reading import find_run
     from runner.results import read_results
     from runner.tables import write_whole
     from runner.timeline_case import case_timeline
@@ -41,7 +44,7 @@ def timeline(
 
     if out is not None and out.suffix not in FORMATS:
         raise UsageError(f"{out} names no format of a timeline; allowed: {', '.join(FORMATS)}")
-    shown = case_timeline(read_results(run), case, device)
+    shown = case_timeline(read_results(find_run(run)), case, device)
     width = shutil.get_terminal_size((WIDTH, 24)).columns if sys.stdout.isatty() else WIDTH
     say(timeline_lines(shown, width))
     if out is not None:
