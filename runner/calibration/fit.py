@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from runner.calibration.parameters import Node, Path, with_source
-from runner.calibration.solve import Simulator, Step, solve
+from runner.calibration.simulator import Simulator
+from runner.calibration.solve import Step, solve
 from runner.calibration.witnesses import Witnesses
 from runner.device.simulated.profile import PER_MILLION
 from runner.device.simulated.profile_files import as_profile, profile_data, shipped_names

@@ -1,19 +1,16 @@
-"""Fitting: the parameters of a step are changed until the simulated device says what was measured of their witnesses."""
+"""Fitting: the parameters of a step are changed until the simulated device says what was measured of their witnesses.
+
+Plays are what a fit costs. So a case is played again only where the parameter that moved changes what it says.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import closing
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from runner.calibration.parameters import Node, Parameter, with_values
-from runner.device.simulated import SimulatedDevice
-from runner.device.simulated.profile import Profile
-from runner.device.simulated.profile_files import as_profile
-from runner.measure.engine import recorded_figures
-from runner.plan import Plan
-from runner.scenarios.base import Scenario
+from runner.calibration.simulator import Simulator, Witness
 
 STEP_SHARE: Final = 0.02
 """How far a parameter is moved to see what follows, as a share of it."""
@@ -28,17 +25,11 @@ NOISE: Final = 0.05
 """Errors that are larger than this share count less than by their square, so that one disturbed case does not bend the others."""
 CLOSE: Final = 1e-6
 """Witnesses that are this near to what was measured fit."""
-NEAR: Final = 1e-5
+NEAR: Final = 1e-4
 """Parameters with many witnesses are found once a step changes them, or the squared errors, by less than this share."""
-
-
-@dataclass(frozen=True, slots=True)
-class Witness:
-    """A figure of a case: what was measured, in the figure's own unit."""
-
-    model: Scenario
-    figure: str
-    measured: float
+SETTLED: Final = 0.5
+SETTLED_RATE: Final = 1e-7
+"""A value that would change by less is found: in ns or millionths, of which a profile has whole ones, and in GB/s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,72 +48,72 @@ class Step:
     start: tuple[float, ...] = ()
 
 
-@dataclass(slots=True)
-class Simulator:
-    """Plays cases on profiles; Plans are written once."""
-
-    _plans: dict[Scenario, Plan] = field(default_factory=dict)
-
-    def figures(self, profile: Profile, model: Scenario) -> dict[str, float]:
-        """Return the figures of one play, the engines' own among them."""
-        plan = self._plans.get(model)
-        if plan is None:
-            plan = self._plans[model] = model.plan()
-        with closing(SimulatedDevice(profile).open(plan)) as session:
-            trace = session.play(0)
-        figures = model.figures(plan, trace)
-        return figures | recorded_figures(model, plan, trace, figures)[1]
-
-    def shares(self, data: Node, witnesses: Sequence[Witness]) -> list[float]:
-        """Return simulated over measured, less 1, of each witness; cases that several share are played once."""
-        profile = as_profile(data, "calibrate")
-        found: dict[Scenario, dict[str, float]] = {}
-        for witness in witnesses:
-            if witness.model not in found:
-                found[witness.model] = self.figures(profile, witness.model)
-        return [found[each.model].get(each.figure, 0.0) / each.measured - 1 for each in witnesses]
-
-
 def solve(data: Node, step: Step, simulator: Simulator) -> tuple[Node, tuple[Parameter, ...]]:
     """Return a profile's data with the step's parameters fitted, and which of them its witnesses could tell.
 
     The others keep their values; a point of a curve that no witness tells is left out of it, since its neighbours say more.
     """
-    problem = _Problem(data, step.parameters, step.witnesses, step.alone, simulator)
     start = step.start or tuple(parameter.value(data) for parameter in step.parameters)
-    seen = problem.seen(start)
-    problem, start = problem.narrowed(seen), tuple(value for value, sees in zip(start, seen, strict=True) if sees)
-    if not start:
-        return data, ()
-    found = _one_by_one(problem, start) if step.alone else _all_at_once(problem, start)
-    return with_values(data, problem.parameters, found), tuple(problem.parameters)
+    fit = _one_by_one if step.alone else _all_at_once
+    parameters, found = fit(data, step, start, simulator)
+    return (with_values(data, parameters, found), tuple(parameters)) if parameters else (data, ())
 
 
-def _one_by_one(problem: _Problem, start: Sequence[float]) -> list[float]:
+def _one_by_one(
+    data: Node, step: Step, start: Sequence[float], simulator: Simulator
+) -> tuple[Sequence[Parameter], Sequence[float]]:
     """Follow each parameter's slope until its witness fits: Newton's method, for times that are nearly straight lines.
 
     No step makes a value more than four times smaller: a rate stands in a denominator, and the tangent may lead below nothing.
     """
-    values = list(start)
+    problem = _Problem(data, step.parameters, step.witnesses, simulator)
+    slopes = problem.slopes(start, range(len(start)))
+    seen = [
+        place for place, (slope, move) in enumerate(zip(slopes, problem.moves(start), strict=True)) if abs(slope * move) > BLIND
+    ]
+    problem = _Problem(data, [step.parameters[at] for at in seen], [step.witnesses[at] for at in seen], simulator)
+    values = [start[at] for at in seen]
+    left = list(range(len(values)))
     for _ in range(MOST_ROUNDS):
-        errors, slopes = problem.residuals(values), problem.slopes(values)
-        if max(map(abs, errors)) < CLOSE:
+        errors = problem.errors(values, left)
+        left = [place for place in left if abs(errors[place]) >= CLOSE]
+        if not left:
             break
-        moved = [value - error / slope if slope else value for value, error, slope in zip(values, errors, slopes, strict=True)]
-        values = [max(new, old / 4 if new < old else 0.0) for new, old in zip(moved, values, strict=True)]
-    return values
+        moving = []
+        for place, slope in zip(left, problem.slopes(values, left), strict=True):
+            old = values[place]
+            new = old - errors[place] / slope if slope else old
+            values[place] = max(new, old / 4 if new < old else 0.0)
+            if abs(values[place] - old) >= _settled(problem.parameters[place]):
+                moving.append(place)
+        left = moving
+    return problem.parameters, values
 
 
-def _all_at_once(problem: _Problem, start: Sequence[float]) -> list[float]:
+def _all_at_once(
+    data: Node, step: Step, start: Sequence[float], simulator: Simulator
+) -> tuple[Sequence[Parameter], Sequence[float]]:
     """Let scipy find the values with the least sum of squared errors."""
     from scipy.optimize import least_squares
 
+    problem = _Problem(data, step.parameters, step.witnesses, simulator)
+    everyone = range(len(step.witnesses))
+    here = problem.errors(start, everyone)
+    followers: list[list[int]] = []
+    for place in range(len(start)):
+        there = problem.errors(problem.moved(start, [place]), everyone)
+        followers.append([number for number in everyone if abs(there[number] - here[number]) > BLIND])
+    seen = [place for place, group in enumerate(followers) if group]
+    if not seen:
+        return (), ()
+    problem = _Problem(data, [step.parameters[at] for at in seen], step.witnesses, simulator)
+    followers = [followers[at] for at in seen]
     found = least_squares(
-        problem.residuals,
-        start,
-        jac=problem.jacobian,
+        lambda values: list(problem.errors(values, everyone).values()),
+        [start[at] for at in seen],
+        jac=lambda values: problem.jacobian(values, followers),
         bounds=(0.0, float("inf")),
-        x_scale=[max(abs(value), _least(each)) for value, each in zip(start, problem.parameters, strict=True)],
+        x_scale=[max(abs(start[at]), _least(step.parameters[at])) for at in seen],
         loss="soft_l1",
         f_scale=NOISE,
         xtol=NEAR,
@@ -130,59 +121,69 @@ def _all_at_once(problem: _Problem, start: Sequence[float]) -> list[float]:
         gtol=None,
         max_nfev=MOST_TRIALS,
     )
-    return [float(value) for value in found.x]
+    return problem.parameters, [float(value) for value in found.x]
 
 
 @dataclass(slots=True)
 class _Problem:
+    """Parameters and their witnesses; errors are simulated over measured, less 1, by the witness's place."""
+
     data: Node
     parameters: Sequence[Parameter]
     witnesses: Sequence[Witness]
-    alone: bool
     simulator: Simulator
-    _last: tuple[tuple[float, ...], list[float]] | None = None
+    _at: tuple[float, ...] = ()
+    _known: dict[int, float] | None = None
 
-    def narrowed(self, seen: Sequence[bool]) -> _Problem:
-        """Return the problem of those parameters alone that witnesses tell."""
-        parameters = [each for each, sees in zip(self.parameters, seen, strict=True) if sees]
-        witnesses = [each for each, sees in zip(self.witnesses, seen, strict=True) if sees] if self.alone else self.witnesses
-        return _Problem(self.data, parameters, witnesses, self.alone, self.simulator)
+    def errors(self, values: Sequence[float], which: Iterable[int]) -> dict[int, float]:
+        """Return the errors of some witnesses; the last ones are kept, since slopes begin with them."""
+        key, places = tuple(map(float, values)), list(which)
+        if self._known is None or self._at != key:
+            self._at, self._known = key, {}
+        missing = [place for place in places if place not in self._known]
+        if missing:
+            self._known |= self._played(key, missing)
+        return {place: self._known[place] for place in places}
 
-    def residuals(self, values: Sequence[float]) -> list[float]:
-        """Return the errors of all witnesses; the last ones are kept, since slopes begin where errors were asked for."""
-        key = tuple(map(float, values))
-        if self._last is None or self._last[0] != key:
-            self._last = key, self.simulator.shares(with_values(self.data, self.parameters, key), self.witnesses)
-        return self._last[1]
+    def slopes(self, values: Sequence[float], which: Sequence[int]) -> list[float]:
+        """Return how each of these witnesses follows the parameter of its own place, all moved at once."""
+        here, moves = self.errors(values, which), self.moves(values)
+        there = self._played(self.moved(values, which), which)
+        return [(there[place] - here[place]) / moves[place] for place in which]
 
-    def slopes(self, values: Sequence[float]) -> list[float]:
-        """Return how each witness follows its own parameter, all moved at once."""
-        moves = self._moves(values)
-        here = self.residuals(values)
-        moved = self.residuals([value + move for value, move in zip(values, moves, strict=True)])
-        return [(there - before) / move for there, before, move in zip(moved, here, moves, strict=True)]
+    def jacobian(self, values: Sequence[float], followers: Sequence[Sequence[int]]) -> list[list[float]]:
+        """Return how the errors follow the values, by finite moves that are larger than the whole ns of simulated time.
 
-    def jacobian(self, values: Sequence[float]) -> list[list[float]]:
-        """Return how the residuals follow the values, by finite moves that are larger than the whole ns of simulated time."""
-        here, moves = self.residuals(values), self._moves(values)
-        rows: list[list[float]] = [[] for _ in here]
-        for place, move in enumerate(moves):
-            moved = self.residuals([value + (move if index == place else 0.0) for index, value in enumerate(values)])
-            for row, there, before in zip(rows, moved, here, strict=True):
-                row.append((there - before) / move)
+        `followers` are the witnesses of each parameter; the others do not follow it, and are not played.
+        """
+        here, moves = self.errors(values, range(len(self.witnesses))), self.moves(values)
+        rows = [[0.0] * len(moves) for _ in here]
+        for column, (move, group) in enumerate(zip(moves, followers, strict=True)):
+            for place, there in self._played(self.moved(values, [column]), group).items():
+                rows[place][column] = (there - here[place]) / move
         return rows
 
-    def seen(self, values: Sequence[float]) -> list[bool]:
-        """Return of each parameter whether any witness follows it."""
-        slopes = (
-            self.slopes(values) if self.alone else [max(map(abs, column)) for column in zip(*self.jacobian(values), strict=True)]
-        )
-        return [abs(slope * move) > BLIND for slope, move in zip(slopes, self._moves(values), strict=True)]
-
-    def _moves(self, values: Sequence[float]) -> list[float]:
+    def moves(self, values: Sequence[float]) -> list[float]:
+        """Return how far each value is moved to see what follows."""
         return [max(STEP_SHARE * abs(value), _least(each)) for value, each in zip(values, self.parameters, strict=True)]
+
+    def moved(self, values: Sequence[float], which: Iterable[int]) -> list[float]:
+        """Return the values with some of them moved."""
+        places, moves = set(which), self.moves(values)
+        return [value + (moves[place] if place in places else 0.0) for place, value in enumerate(values)]
+
+    def _played(self, values: Sequence[float], which: Iterable[int]) -> dict[int, float]:
+        return self.simulator.shares_of(with_values(self.data, self.parameters, values), self.witnesses, which)
 
 
 def _least(parameter: Parameter) -> float:
     """Return the least move of a parameter; rates in GB/s are small numbers that change much with little."""
-    return LEAST_RATE_STEP if parameter.path[-1].endswith("gb_per_s") else LEAST_STEP
+    return LEAST_RATE_STEP if _is_rate(parameter) else LEAST_STEP
+
+
+def _settled(parameter: Parameter) -> float:
+    return SETTLED_RATE if _is_rate(parameter) else SETTLED
+
+
+def _is_rate(parameter: Parameter) -> bool:
+    return parameter.path[-1].endswith("gb_per_s")

@@ -11,7 +11,8 @@ from itertools import chain
 from typing import Final, TypeVar
 
 from runner.calibration.parameters import Node, Parameter, Path, has_node
-from runner.calibration.solve import Step, Witness
+from runner.calibration.simulator import Witness
+from runner.calibration.solve import Step
 from runner.device.simulated.profile import PER_MILLION
 from runner.memory import kind_of
 from runner.observed import Observation
