@@ -224,7 +224,7 @@ class Graph:
 
     It was captured when the Plan was opened; one that uses memory which a lane registers is made in the play, here and now, since
     a graph knows memory as it was page-locked when it was captured. Its other streams are branches that begin by waiting for an
-    event of the graph and are joined before its end; `runner.plan_groups` has the rules.
+    event of the graph and are joined before its end; `runner.plan_group_rules` has the rules.
     """
 
     stream: int

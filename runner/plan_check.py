@@ -1,7 +1,7 @@
 """Proof that a Plan is safe to play, made before any device sees it.
 
 `check_bounds` looks at each operation by itself: indices inside the tables, ranges inside their buffers, directions that agree
-with where the buffers lie. `check_groups` (`runner.plan_groups`) looks at what one call hands over together. `check_order`
+with where the buffers lie. `check_groups` (`runner.plan_group_rules`) looks at what one call hands over together. `check_order`
 (`runner.plan_order`) looks at all of them: no deadlock, no use of memory that is not there, and no race but those that the Plan
 declares. Real bytes do not reveal a missing wait, since a copy of half a millisecond never loses against a host copy of six, so
 order is proven here and bytes prove coverage.
@@ -17,7 +17,7 @@ from runner.errors import PlanError
 from runner.memory import kind_of
 from runner.pattern import FLAT, WORD
 from runner.plan import Buffer, Expect, Plan
-from runner.plan_groups import check_groups
+from runner.plan_group_rules import check_groups
 from runner.plan_order import check_order
 from runner.plan_words import place
 

@@ -26,6 +26,7 @@ BOTTOM = (
     "runner.plan_accesses",
     "runner.plan_check",
     "runner.plan_clocks",
+    "runner.plan_group_rules",
     "runner.plan_groups",
     "runner.plan_holdings",
     "runner.plan_order",
