@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import typer
 
-from runner import cli_model, cli_reports, cli_runs, cli_timeline
+from runner import cli_model, cli_reports, cli_runs, cli_start, cli_timeline
 
 
 def register(app: typer.Typer) -> None:
     """Add the verbs to the command line, in the order in which its help lists them."""
+    app.command()(cli_start.init)
+    app.command()(cli_start.schema)
+    app.command("install-cuda")(cli_start.install_cuda)
     app.command()(cli_reports.show)
     app.command()(cli_reports.report)
     app.command()(cli_reports.pivot)

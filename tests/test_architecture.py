@@ -53,6 +53,7 @@ COMMAND_LINE = (
     "runner.cli_reports",
     "runner.cli_results",
     "runner.cli_runs",
+    "runner.cli_start",
     "runner.cli_timeline",
     "runner.cli_shell",
 )

@@ -9,6 +9,7 @@ from runner.device.cuda.toolchain import (
     Nvcc,
     explain_compile_error,
     find_nvcc,
+    packaged_nvccs,
     private_cache,
     require_architecture,
 )
@@ -38,7 +39,26 @@ def test_nvcc_below_cuda_home_is_found_where_path_lacks_it(tmp_path: Path) -> No
     assert found == Nvcc(str(path), (13, 0))
 
 
+def test_nvcc_of_nvidias_packages_is_found_before_the_usual_place_and_behind_the_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = program(tmp_path / "site" / "nvidia" / "cu9" / "bin", "nvcc", "release 9.0")
+    new = program(tmp_path / "site" / "nvidia" / "cu13" / "bin", "nvcc", "release 13.0")
+    usual = program(tmp_path / "usual", "nvcc", "release 12.0")
+    program(tmp_path / "bin", "g++")
+    monkeypatch.setattr("runner.device.cuda.toolchain._USUAL_PLACE", usual)
+    monkeypatch.setattr("runner.device.cuda.toolchain.sys.path", ["", str(tmp_path / "nothing"), str(tmp_path / "site")])
+    assert packaged_nvccs([str(tmp_path / "site")]) == [new, old]
+    assert find_nvcc("cuda:0", {"PATH": str(tmp_path / "bin")}).path == str(new)
+    mine = program(tmp_path / "mine" / "bin", "nvcc", "release 12.4")
+    assert find_nvcc("cuda:0", {"PATH": str(tmp_path / "bin"), "CUDA_PATH": str(tmp_path / "mine")}).path == str(mine)
+    new.unlink()
+    old.unlink()
+    assert find_nvcc("cuda:0", {"PATH": str(tmp_path / "bin")}).path == str(usual)
+
+
 def test_no_nvcc_is_told_with_the_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("runner.device.cuda.toolchain.sys.path", [])
     monkeypatch.setattr("runner.device.cuda.toolchain._USUAL_PLACE", tmp_path / "nothing")
     with pytest.raises(
         DeviceUnavailable, match=r"nvcc was not found \(looked on PATH, below CUDA_HOME, .*install the CUDA toolkit"

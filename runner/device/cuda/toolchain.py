@@ -10,7 +10,8 @@ import re
 import shutil
 import stat
 import subprocess
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -59,22 +60,30 @@ class Nvcc:
 
 
 def find_nvcc(device: str, environment: Mapping[str, str]) -> Nvcc:
-    """Find nvcc on PATH, then below CUDA_HOME, CUDA_PATH and CUDA_ROOT, then in its usual place.
+    """Find nvcc on PATH, below CUDA_HOME, CUDA_PATH and CUDA_ROOT, among this Python's packages, or in its usual place, in order.
 
     Raises DeviceUnavailable where there is none, or no host compiler beside it.
     """
     candidates = [shutil.which("nvcc", path=environment.get("PATH", ""))]
     candidates += [str(Path(environment[name]) / "bin" / "nvcc") for name in _LOOKED_IN if environment.get(name)]
-    candidates.append(str(_USUAL_PLACE))
+    # What was installed beside this program was chosen for it, which the machine's usual toolkit was not.
+    candidates += [*map(str, packaged_nvccs(sys.path)), str(_USUAL_PLACE)]
     path = next((candidate for candidate in candidates if candidate and os.access(candidate, os.X_OK)), None)
     if path is None:
+        places = f"on PATH, below {', '.join(_LOOKED_IN)}, among this Python's packages and in {_USUAL_PLACE}"
         raise DeviceUnavailable(
             device,
-            f"the CUDA compiler nvcc was not found (looked on PATH, below {', '.join(_LOOKED_IN)} and in {_USUAL_PLACE})",
-            "install the CUDA toolkit, or put the folder of nvcc on PATH",
+            f"the CUDA compiler nvcc was not found (looked {places})",
+            "install the CUDA toolkit, put the folder of nvcc on PATH, or let `dmalab install-cuda` fetch NVIDIA's packages",
         )
     _require_host_compiler(device, environment)
     return Nvcc(path, _release_of(path))
+
+
+def packaged_nvccs(folders: Iterable[str]) -> list[Path]:
+    """Return each nvcc that NVIDIA's Python packages put into these folders of packages, the newest major version first."""
+    found = [path for folder in folders if folder for path in Path(folder).glob("nvidia/cu[0-9]*/bin/nvcc")]
+    return sorted(found, key=lambda path: int(re.sub(r"\D", "", path.parts[-3])), reverse=True)
 
 
 def require_architecture(device: str, name: str, capability: Capability, nvcc: Nvcc) -> str:
