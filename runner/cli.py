@@ -22,6 +22,7 @@ import typer
 from pydantic_core import PydanticCustomError
 
 from runner import __version__, cli_results
+from runner.cli_fleet import FailOption, RunAsked
 from runner.cli_reports import ExportOption, ReportOption, after_run
 from runner.cli_shell import coloured, guarded, say
 from runner.device.ranges import NVTX
@@ -77,7 +78,7 @@ DeviceOption = Annotated[
     str | None,
     typer.Option(
         "--device",
-        help="auto, cuda, cuda:N, simulated or simulated:PROFILE instead of the file's.",
+        help="auto, cuda, cuda:N, all, simulated, simulated:PROFILE or simulated:PROFILE*N instead of the file's.",
         metavar="D",
         callback=checked_device,
     ),
@@ -146,38 +147,23 @@ def run(
         ),
     ] = None,
     nvtx: Annotated[bool, typer.Option("--nvtx", help="Name cases and operations for nsys, on a GPU; rows are flagged.")] = False,
+    fail_on: FailOption = None,
 ) -> int:
     """Run every case of each FILE and write its tables; nothing runs if one of the files is bad."""
-    from runner.flow import run_experiment
-    from runner.resume import newest_run
-
     if nvtx:
         os.environ[NVTX] = "1"  # the device may be opened in a process of its own
     experiments = load_all(files, overrides or [])
     if len(experiments) > 1:
         count_all(experiments, max_cases)
+    most_pinned = None if allow_pinned is None else parse_size(allow_pinned)
+    asked = RunAsked(device, out, max_cases, resume, most_pinned, workers, fail_on, watching)
     codes = []
     for loaded in experiments:
-        earlier = newest_run(out, loaded) if resume else None
-        if earlier is not None and earlier.finished:
-            say([f"{loaded.experiment.name}: the run in {earlier.folder.path} is complete, nothing is left to do"])
-            codes.append(0)
-            continue
-        with watching() as watcher:
-            outcome = run_experiment(
-                loaded,
-                device=device,
-                out=out,
-                max_cases=max_cases,
-                watcher=watcher,
-                earlier=earlier,
-                most_pinned=None if allow_pinned is None else parse_size(allow_pinned),
-                workers=workers,
-            )
-        if report or export:
-            say(after_run(outcome.folder, page=report, forms=export or []))
-        codes.append(outcome.exit_code)
-        if outcome.exit_code == 130:
+        folder, code = asked.run(loaded)
+        if folder is not None and (report or export):
+            say(after_run(folder, page=report, forms=export or []))
+        codes.append(code)
+        if code == 130:
             say(["Interrupted; the same command with --resume goes on from here."])
             break
     return min(codes, key=WORST_FIRST.index)
@@ -237,12 +223,22 @@ def claims(
     files: Annotated[list[str] | None, typer.Argument(help="Names or paths; every claim where omitted.", metavar="FILE")] = None,
     device: DeviceOption = None,
     out: OutOption = Path("results"),
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the newest testing of the same files that did not come to its end.")
+    ] = False,
 ) -> int:
     """Test the claims of the source documents on this machine: each is confirmed, refuted, or undecided and why."""
-    from runner.claims import claim_files, run_claims
+    from runner.claims import claim_files, earlier_testing, run_claims
     from runner.watch import ClaimLines
 
-    outcome = run_claims(claim_files(files or []), device=device, out=out, watcher=ClaimLines(lambda line: say([line])))
+    paths = claim_files(files or [])
+    earlier = earlier_testing(paths, out) if resume else None
+    if earlier is not None and earlier.finished:
+        say([f"claims: the run in {earlier.folder.path} is complete, nothing is left to do"])
+        return 0
+    outcome = run_claims(paths, device=device, out=out, watcher=ClaimLines(lambda line: say([line])), earlier=earlier)
+    if outcome.interrupted:
+        say(["Interrupted; the same command with --resume goes on from here."])
     return 130 if outcome.interrupted else 0
 
 

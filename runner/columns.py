@@ -178,7 +178,16 @@ _CORRUPT: Final = Column(
     "bytes",
     "Bytes that did not hold what they should; 0 where all was right, empty where nothing ran. Of a hazard's samples the most.",
 )
+WHERE: Final = (
+    Column("host", "text", "", "The machine of the GPU, where many GPUs take part; empty in a run of one."),
+    Column(
+        "gpu_uuid", "text", "", "The UUID of the GPU, where many take part; one that is simulated has one that begins with SIM-."
+    ),
+    Column("pci_bus_id", "text", "", "The place of that GPU in its machine."),
+)
+
 OUTCOME: Final = (
+    *WHERE,
     Column(
         "placement",
         "text",
@@ -443,6 +452,28 @@ VERDICT: Final = (
 )
 
 
+FLEET: Final = (
+    Column("compared", "text", "", "The figure that is compared: the median by the clock that gives the rate."),
+    Column("fleet_value", "number", "ms", "That figure on this GPU; empty where the case gave none."),
+    Column("fleet_median", "number", "ms", "Its median over all GPUs."),
+    Column("deviation_percent", "number", "%", "How far the value lies above that.", "(fleet_value / fleet_median - 1) * 100"),
+    Column(
+        "limit_percent",
+        "number",
+        "%",
+        "How far it may lie from it.",
+        "max(5 %, 3.5 * 1.4826 * median of |fleet_value - fleet_median| / fleet_median * 100)",
+    ),
+    Column("gpus", "integer", "GPUs", "How many GPUs gave the figure."),
+    Column(
+        "fleet_verdict",
+        "text",
+        "",
+        "ok: within the limit. outlier: beyond it. undecided: no figure, or fewer than three GPUs, of which none can be odd.",
+    ),
+)
+
+
 def summary_columns() -> tuple[Column, ...]:
     """Return the columns of summary.csv in order; the same for every run, so that tables can be put under each other."""
     return (*LEAD, *AXES, *own_columns(), *OUTCOME, *SAMPLING, *_statistics(), *RATES, *DERIVED, *ENGINE)
@@ -455,6 +486,7 @@ def sample_columns() -> tuple[Column, ...]:
         *AXES,
         *own_columns(),
         *SAMPLE,
+        *WHERE,
         _CORRUPT,
         *_OVERLAP,
         *(Column(name, "number", *row) for name, row in TIMES.items()),
@@ -473,9 +505,16 @@ def verdict_columns() -> tuple[Column, ...]:
     return (lead["run_id"], lead["experiment"], *VERDICT, lead["reason"], lead["device"], lead["device_kind"])
 
 
+def fleet_columns() -> tuple[Column, ...]:
+    """Return the columns of fleet.csv in order: each case of each GPU, held against the fleet."""
+    lead = {column.name: column for column in LEAD}
+    names = ("run_id", "experiment", "scenario", "case_id", "status", "flags", "device", "device_kind")
+    return (*(lead[name] for name in names), *WHERE, *FLEET)
+
+
 def all_columns() -> tuple[Column, ...]:
     """Return every column of every table once, as columns.csv lists them."""
-    every = (*summary_columns(), *sample_columns(), *case_columns(), *verdict_columns())
+    every = (*summary_columns(), *sample_columns(), *case_columns(), *verdict_columns(), *fleet_columns())
     return tuple({column.name: column for column in every}.values())
 
 

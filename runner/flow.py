@@ -18,7 +18,7 @@ from runner.execution.journal import NAME, Journal
 from runner.execution.logbook import Logbook
 from runner.execution.messages import Opened
 from runner.execution.records import Restored
-from runner.execution.stopping import StoppedAtOnce, stoppable
+from runner.execution.stopping import Stop, StoppedAtOnce, stoppable
 from runner.execution.work import Work
 from runner.expand import Case, expand
 from runner.measure.across import judged
@@ -84,25 +84,28 @@ def run_experiment(
     earlier: Earlier | None = None,
     most_pinned: int | None = None,
     workers: int | None = None,
+    bench: Bench | None = None,
+    stop: Stop | None = None,
 ) -> RunOutcome:
     """Run every case of an experiment and write its tables; those that an `earlier` run of it has measured are done.
 
     `device` overrides the file's own, `most_pinned` is as in `runner.measure.preflight`, `workers` as in `runner.execution.work`.
+    Where `bench` is given the cases are measured on it, and it is closed; a `stop` is asked by somebody else than this process.
     A first Ctrl-C or SIGTERM ends the sweep after the play under way; what was measured is written all the same and the exit code
     is 130. A second one raises StoppedAtOnce; the journal is good then. Raises InputError, DeviceUnavailable or
     EnvironmentProblem before anything is measured, and NotKept where what was measured cannot be noted.
     """
     spent, measure = Spent(), loaded.experiment.measure
-    with closing(begin_bench(device or loaded.experiment.device, measure.wait)) as bench, ExitStack() as ends:
+    with closing(bench or begin_bench(device or loaded.experiment.device, measure.wait)) as bench, ExitStack() as ends:
         with spent.on("expansion"):
             cases = list(expand(loaded, max_cases))
         with spent.on("start_up"):
             opened = bench.open()
             folder, journal, restored = _begin(out, loaded, opened, cases, earlier)
         ends.enter_context(closing(journal))
-        stop = ends.enter_context(stoppable(lambda: watcher.stopping()))
+        stop = stop or ends.enter_context(stoppable(lambda: watcher.stopping()))
         logbook = Logbook(journal, cases, stop, restored)
-        run = _Run(loaded, folder, logbook, spent, [opened.facts])
+        run = _Run(loaded, folder, logbook, spent, [opened.facts], bench)
         # What was learnt of companions holds for a device that plays the same every time; another one may have changed meanwhile.
         medians = dict(restored.medians) if opened.deterministic else {}
         work = Work(logbook.to_do(), measure, logbook.sentinel, logbook, medians, most_pinned, workers)
@@ -182,6 +185,7 @@ class _Run:
     logbook: Logbook
     spent: Spent
     states: list[DeviceFacts]
+    bench: Bench
 
     def finished(self, *, interrupted: bool) -> RunOutcome:
         """Write the tables, the verdicts and the final manifest."""
@@ -207,6 +211,7 @@ class _Run:
             seconds={what: round(each, 6) for what, each in seconds.items()} | {"total": round(sum(seconds.values()), 6)},
             measuring_share=round(measuring_share(seconds), 4),
             exit_code=code,
+            **({"fleet": notes} if (notes := self.bench.notes()) else {}),
         )
         folder.point_latest()
         return RunOutcome(

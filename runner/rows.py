@@ -51,6 +51,7 @@ def summary_rows(run: RunInfo, results: Sequence[CaseResult]) -> list[Row]:
     speedups = _speedups(run.baseline, results, [each["wall_ms"] for each in spreads])
     return [
         _lead(run, result)
+        | {**result.where}
         | {
             "placement": run.placement,
             "wait": run.wait,
@@ -77,7 +78,7 @@ def _corrupt_bytes(result: CaseResult) -> int | None:
 def sample_rows(run: RunInfo, results: Iterable[CaseResult]) -> Iterator[Row]:
     """Yield one row a play, warm-ups too, with the columns of `sample_columns`."""
     for result in results:
-        lead = _lead(run, result)
+        lead = _lead(run, result) | {**result.where}
         for sample in (*result.companions, *result.samples):
             taken: dict[str, Cell] = {"role": sample.role, "sample": sample.index, "round": sample.round, "order": sample.order}
             yield lead | taken | {"block": result.block} | dict(sample.figures)

@@ -11,7 +11,7 @@ import csv
 import io
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Final
@@ -22,6 +22,9 @@ from runner.measure.result import CaseResult
 from runner.rows import Row, RunInfo, case_rows, number, sample_rows, summary_rows, text, verdict_rows
 from runner.scenarios.base import Cell
 from runner.verdicts import Verdict
+
+ROWS_AT_ONCE: Final = 1000
+"""Rows of a table that are in memory as text at once."""
 
 
 def write_tables(
@@ -56,19 +59,28 @@ def write_csv(path: Path, rows: Iterable[Row], columns: Sequence[Column]) -> Non
     whose column is not among them, TypeError for one that is not of its column's type.
     """
     places = {column.name: (place, _CELLS[column.type]) for place, column in enumerate(columns)}
+    write_lines(path, _encoded(rows, places))
+
+
+def _encoded(rows: Iterable[Row], places: Mapping[str, _Place]) -> Iterator[bytes]:
+    """Yield a table as it stands in its file, piece by piece: a table of samples may be larger than the memory."""
     content = io.StringIO()
     table = csv.writer(content, lineterminator="\n")
     table.writerow(places)
-    for row in rows:
+    for count, row in enumerate(rows, 1):
         if not row.keys() <= places.keys():
             raise ValueError(f"columns that runner.columns does not describe: {', '.join(sorted(row.keys() - places.keys()))}")
-        cells: list[str | int | float | None] = [None] * len(columns)
+        cells: list[str | int | float | None] = [None] * len(places)
         for name, cell in row.items():
             if cell is not None:
                 place, written = places[name]
                 cells[place] = written(cell)
         table.writerow(cells)
-    write_whole(path, content.getvalue().encode("utf-8", errors="replace"))
+        if count % ROWS_AT_ONCE == 0:
+            yield content.getvalue().encode("utf-8", errors="replace")
+            content.seek(0)
+            content.truncate()
+    yield content.getvalue().encode("utf-8", errors="replace")
 
 
 def _integer(cell: Cell) -> int | None:
@@ -83,7 +95,9 @@ def _number(cell: Cell) -> float | None:
     return None if value is None else float(value)
 
 
-_CELLS: Final[dict[ColumnType, Callable[[Cell], str | int | float | None]]] = {
+_Written = Callable[[Cell], str | int | float | None]
+_Place = tuple[int, _Written]
+_CELLS: Final[dict[ColumnType, _Written]] = {
     "integer": _integer,
     "number": _number,
     "text": text,
@@ -96,11 +110,16 @@ def write_whole(path: Path, content: bytes) -> None:
 
     Raises EnvironmentProblem where it cannot be written, as on a full disk.
     """
+    write_lines(path, [content])
+
+
+def write_lines(path: Path, content: Iterable[bytes]) -> None:
+    """Do the same with a content that comes in pieces, of which only one is in memory at a time."""
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(content)
+                file.writelines(content)
                 file.flush()
                 os.fsync(file.fileno())
             os.chmod(temporary, 0o644)

@@ -153,7 +153,7 @@ def test_the_worst_of_several_codes_is_told(
 ) -> None:
     class Outcome:
         def __init__(self, code: int) -> None:
-            self.exit_code = code
+            self.exit_code, self.folder = code, small.parent
 
     left = iter(codes)
     monkeypatch.setattr(flow, "run_experiment", lambda *_, **__: Outcome(next(left)))
@@ -309,7 +309,7 @@ def test_a_terminal_without_signs_gets_question_marks(small: Path) -> None:
     ("device", "words"),
     [
         ("", "'' is not a device; allowed: auto, cuda, cuda:N"),
-        ("all", "'all' is not a device"),
+        ("every", "'every' is not a device"),
         ("cuda:x", "did you mean cuda?"),
         ("simulated:h20", "is not a device that can be simulated; allowed: simulated:h200, simulated:rtx-4090"),
     ],

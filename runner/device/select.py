@@ -17,7 +17,7 @@ FAULTS: Final = "DMALAB_FAULTS"
 """A variable of tests: faults for a simulated device that is opened by its name (`runner.device.simulated.faults`)."""
 
 _CUDA = re.compile(r"cuda(?::(0|[1-9][0-9]{0,3}))?", re.ASCII)
-_SIMULATED = re.compile(r"simulated(?::([a-z0-9][a-z0-9_-]{0,63}))?", re.ASCII)
+_SIMULATED = re.compile(r"simulated(?::([a-z0-9][a-z0-9_-]{0,63}))?(?:#([a-z0-9][a-z0-9_-]{0,63}))?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Opened:
 
 
 def open_device(text: str, wait: Wait = "spin") -> Opened:
-    """Open the device called `text`: auto, cuda, cuda:1, simulated, simulated:rtx-4090.
+    """Open the device called `text`: auto, cuda, cuda:1, simulated, simulated:rtx-4090, simulated:h200#2 (a member of a fleet).
 
     `auto` takes the first CUDA device where it opens and a simulated H200 where it does not, and then says why. `wait` is how
     threads wait for a real device. Raises InputError for any other text, DeviceUnavailable where the named device cannot be
@@ -42,17 +42,19 @@ def open_device(text: str, wait: Wait = "spin") -> Opened:
         return Opened(_open_cuda(int(cuda[1] or 0), wait))
     simulated = _SIMULATED.fullmatch(text)
     if simulated:
-        return Opened(_open_simulated(simulated[1] or DEFAULT_PROFILE, os.environ.get(FAULTS, "")))
+        return Opened(_open_simulated(simulated[1] or DEFAULT_PROFILE, os.environ.get(FAULTS, ""), simulated[2] or ""))
     raise InputError(f"{text!r} is not a device; allowed: {ALLOWED}")
 
 
 def open_twin(text: str) -> Device:
     """Open the simulated device that stands for the one called `text`: itself where it is simulated, a simulated H200 elsewhere.
 
+    Of many devices it stands for each.
+
     Raises as `open_device` does; a real device is never touched.
     """
-    simulated = _SIMULATED.fullmatch(text)
-    if simulated is None and text != "auto" and not _CUDA.fullmatch(text):
+    simulated = _SIMULATED.fullmatch(text.partition("*")[0])
+    if simulated is None and text not in ("auto", "all") and not _CUDA.fullmatch(text):
         raise InputError(f"{text!r} is not a device; allowed: {ALLOWED}")
     return _open_simulated((simulated[1] if simulated else None) or DEFAULT_PROFILE)
 
@@ -72,11 +74,11 @@ def _open_cuda(ordinal: int, wait: Wait) -> Device:
     return CudaDevice(ordinal, wait)
 
 
-def _open_simulated(profile: str, faults: str = "") -> Device:
+def _open_simulated(profile: str, faults: str = "", member: str = "") -> Device:
     from runner.device.simulated import SimulatedDevice, load_profile
 
     if faults:
         from runner.device.simulated.faults import with_faults
 
-        return with_faults(f"simulated:{profile}", load_profile(profile), faults)
-    return SimulatedDevice(load_profile(profile))
+        return with_faults(f"simulated:{profile}", load_profile(profile), faults, member)
+    return SimulatedDevice(load_profile(profile), member)

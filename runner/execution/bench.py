@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Iterator
-from typing import Final, Protocol
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Protocol
 
 from runner.device.contract import DeviceFacts
 from runner.device.select import FAULTS, open_device
@@ -34,6 +34,10 @@ class Bench(Protocol):
 
     def facts_at_end(self) -> DeviceFacts | None:
         """Return the device's facts after the last case, None where it was lost by then."""
+        ...
+
+    def notes(self) -> Mapping[str, Any]:
+        """Return what the manifest shall say of how the cases were shared; empty where one device measured them all."""
         ...
 
     def close(self) -> None:
@@ -84,6 +88,10 @@ class Here:
         """Return the device's facts now."""
         return None if self._device.lost else self._device.facts()
 
+    def notes(self) -> Mapping[str, Any]:
+        """Return nothing: one device measured all."""
+        return {}
+
     def close(self) -> None:
         """Give the device back."""
         if self._spread is not None:
@@ -111,6 +119,9 @@ class _Elsewhere:
 
     def facts_at_end(self) -> DeviceFacts | None:
         return self._bench.facts_at_end()
+
+    def notes(self) -> Mapping[str, Any]:
+        return self._bench.notes()
 
     def close(self) -> None:
         self._bench.close()

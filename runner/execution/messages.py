@@ -28,13 +28,17 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """To the process: measure these cases. `readings` and `medians` are what was learnt before on the same device."""
+    """To the process: measure these cases. `readings` and `medians` are what was learnt before on the same device.
+
+    After the one for which there is no `more` it gives the device back.
+    """
 
     cases: tuple[Case, ...]
     measure: Measure
     readings: tuple[CaseResult, ...]
     medians: dict[str, float | None]
     most_pinned: int | None
+    more: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """From it: nothing is left to do, or the device is lost, which then has no facts any more; the process ends."""
+    """From it: its task is done, or the device is lost, which then has no facts any more, and the process ends."""
 
     facts: DeviceFacts | None
 

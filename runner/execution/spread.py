@@ -14,11 +14,12 @@ import socket
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Final
 
 from runner.device.select import open_device
+from runner.execution.as_one import AsOne
 from runner.execution.local import Sweep
 from runner.execution.messages import connection
 from runner.execution.process import Child, end_with_parent
@@ -68,7 +69,7 @@ class Spread:
         self._stretches = _stretches(work.cases, workers)
         self._next = 0
         self._answers: dict[int, _Answers | None] = {}
-        self._known = set(work.medians)
+        self._as_one = AsOne(set(work.medians), workers)
         begin = _Begin(device, work.measure, dict(work.medians), work.most_pinned)
         self._count, self._helpers = workers, [_Helper(begin) for _ in range(workers)]
 
@@ -83,7 +84,7 @@ class Spread:
                 answers = self._answers.pop(place, None)
                 for own, ended in zip(stretch, answers or self._here(stretch), strict=True):
                     self._work.listener.begins(own)
-                    yield self._as_one_would(ended, own)
+                    yield self._as_one(ended, own)
 
     def close(self) -> None:
         """End all processes; safe to call twice."""
@@ -135,23 +136,6 @@ class Spread:
                 medians=work.medians,
                 most_pinned=work.most_pinned,
             )
-
-    def _as_one_would(self, ended: Ended, own: Case) -> Ended:
-        """Return what one process would have given: companions that an earlier case needed, too, were known by then.
-
-        Such a device plays a companion once, or refuses it (None). Seconds of processes side by side count for their part.
-        """
-        result = ended.result
-        measured = [key for key, median_ms in ended.learnt.items() if median_ms is not None]
-        # A case that was refused once its companions were known has none of their plays.
-        plays = zip(measured, result.companions, strict=True) if result.companions else ()
-        kept = tuple(play for key, play in plays if key not in self._known)
-        learnt = {key: median_ms for key, median_ms in ended.learnt.items() if key not in self._known}
-        self._known |= learnt.keys()
-        # The case itself is here already, and need not be held a second time.
-        case = own if result.case.model == own.model else replace(own, model=result.case.model)
-        seconds = {what: spent / self._count for what, spent in result.seconds.items()}
-        return Ended(replace(result, case=case, companions=kept, seconds=seconds), learnt, ended.host_bytes)
 
 
 class _Helper:

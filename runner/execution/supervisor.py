@@ -7,11 +7,11 @@ those that were measured side by side with the one that is to blame are measured
 from __future__ import annotations
 
 import socket
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from time import monotonic
-from typing import Final
+from typing import Any, Final
 
 from runner.device.contract import DeviceFacts
 from runner.errors import DeviceUnavailable, DmalabError, EnvironmentProblem
@@ -32,6 +32,7 @@ from runner.execution.messages import (
 )
 from runner.execution.process import Child
 from runner.execution.records import Ended
+from runner.execution.stopping import StoppedAtOnce
 from runner.execution.work import Work
 from runner.expand import Case
 from runner.measure.result import CaseResult, Status
@@ -84,9 +85,20 @@ class Supervised:
         """Return the device's facts after the last case, None where it was lost by then."""
         return self._facts_at_end
 
+    def notes(self) -> Mapping[str, Any]:
+        """Return nothing: one device measured all."""
+        return {}
+
     def close(self) -> None:
         """Give the device back; safe to call twice."""
         self._drop()
+
+    def abandon(self) -> None:
+        """End the process at once, from another thread: the sweep under way raises StoppedAtOnce, and blames nobody."""
+        worker = self._worker
+        if worker is not None:
+            worker.abandoned = True
+            worker.child.kill()
 
     def _usable(self) -> _Worker:
         """Return a process whose device is open, a fresh one where the last is gone."""
@@ -119,6 +131,7 @@ class _Worker:
             theirs.close()
         self.wire: Connection = connection(mine.detach())
         self.facts_at_end: DeviceFacts | None = None
+        self.abandoned = False
         self.device = device
         self.wire.send(Open(device, wait))
 
@@ -157,11 +170,8 @@ class _Drive:
 
     def events(self) -> Generator[Ended, None, str]:
         """Yield the cases that end and take them from `left`; return why the process cannot go on, empty where all is done."""
-        work, wire = self.work, self.worker.wire
         try:
-            wire.send(
-                Task(tuple(self.left.values()), work.measure, tuple(work.sentinel.readings), dict(work.medians), work.most_pinned)
-            )
+            self.worker.wire.send(self._task())
             while True:
                 message = self._next()
                 if message is None:
@@ -170,14 +180,15 @@ class _Drive:
                     self.worker.facts_at_end = message.facts
                     return "" if message.facts is not None else "the device was lost"
                 if isinstance(message, OwnFault):
-                    why = f"a fault of dmalab itself ended it, please report it: {message.words}"
-                    yield from self._blamed("failed", why)
-                    return why
+                    return (yield from self._ended_by("a fault of dmalab itself ended it, please report it: " + message.words))
                 yield from self._heard(message)
         except (EOFError, ConnectionResetError, BrokenPipeError):
-            why = f"its process {self.worker.child.end_in_words()}"
-            yield from self._blamed("failed", why)
-            return why
+            return (yield from self._ended_by(f"its process {self.worker.child.end_in_words()}"))
+
+    def _task(self) -> Task:
+        work = self.work
+        readings = tuple(work.sentinel.readings)
+        return Task(tuple(self.left.values()), work.measure, readings, dict(work.medians), work.most_pinned, work.more)
 
     def _heard(self, message: Message) -> Iterator[Ended]:
         work = self.work
@@ -217,8 +228,14 @@ class _Drive:
         yield from self._blamed("timeout", f"{why}{self.worker.child.last_words()}")
         return why
 
+    def _ended_by(self, why: str) -> Generator[Ended, None, str]:
+        yield from self._blamed("failed", why)
+        return why
+
     def _blamed(self, status: Status, why: str) -> Iterator[Ended]:
         """Yield the result of the case that the process was at; nobody is to blame where it was at none of the grid."""
+        if self.worker.abandoned:
+            raise StoppedAtOnce
         case = self.left.pop(self._deadline.case_id, None)
         if case is not None:
             yield Ended(CaseResult(case, status, why, block=self.work.sentinel.block))

@@ -46,7 +46,7 @@ class Teller:
 
 
 def serve(wire: Connection) -> None:
-    """Open the device, tell its facts, measure the cases of one task, and give the device back."""
+    """Open the device, tell its facts, measure the cases of one task after another, and give the device back."""
     request: Open = wire.recv()
     try:
         opened = open_device(request.device, request.wait)
@@ -59,8 +59,12 @@ def serve(wire: Connection) -> None:
         return
     with closing(opened.device) as device:
         wire.send(Opened(facts, opened.note, device.recording, device.deterministic))
-        _sweep(wire, device, facts, wire.recv())
-        wire.send(Finished(None if device.lost else device.facts()))
+        more = True
+        while more and not device.lost:
+            task: Task = wire.recv()
+            more = task.more
+            _sweep(wire, device, facts, task)
+            wire.send(Finished(None if device.lost else device.facts()))
 
 
 def _sweep(wire: Connection, device: Device, facts: DeviceFacts, task: Task) -> None:

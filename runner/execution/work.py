@@ -17,7 +17,8 @@ class Work:
 
     `sentinel` has the readings of the run so far and gets the others, `medians` are those of companions that are known.
     `listener` hears of every step; `most_pinned` is the limit of page-locked memory in bytes, None for the usual one.
-    `workers` is how many processes share the cases of a simulated device, None for as many as are worth it.
+    `workers` is how many processes share the cases of a simulated device, None for as many as are worth it. `more` says that
+    the same device shall do more work after this.
     """
 
     cases: Sequence[Case]
@@ -27,3 +28,4 @@ class Work:
     medians: dict[str, float | None] = field(default_factory=dict)
     most_pinned: int | None = None
     workers: int | None = None
+    more: bool = False

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
+from runner.fleet_rule import centre_of
 from runner.measure.result import CaseResult
 from runner.measure.sentinel import medians_ms
 from runner.scenarios.base import Clock
@@ -26,12 +27,15 @@ def judged(results: Sequence[CaseResult], readings: Sequence[CaseResult], clock:
     `readings` are those of the sentinel: `drift` is on what was measured between two that differ by more than 5 %. `clock` is the
     file's, None where each kind's own counts: `time_not_growing` and `implausible` are on a case that took longer than one that
     differs from it only by a larger size, where their intervals do not overlap and the medians are more than 5 % apart.
+    `unequal_gpu` is on what was measured on a GPU whose sentinel lies apart from that of others that shared the grid.
     """
     doubts: list[set[str]] = [set() for _ in results]
-    drifting = _drifting_blocks(readings)
+    drifting, unequal = _drifting_blocks(readings), _unequal_gpus(readings)
     for place, result in enumerate(results):
         if result.block in drifting and result.samples:
             doubts[place].add("drift")
+        if result.where.get("gpu_uuid") in unequal and result.samples:
+            doubts[place].add("unequal_gpu")
     for place in _not_growing(results, clock):
         doubts[place] |= {"time_not_growing", "implausible"}
     return [
@@ -41,12 +45,29 @@ def judged(results: Sequence[CaseResult], readings: Sequence[CaseResult], clock:
 
 
 def _drifting_blocks(readings: Sequence[CaseResult]) -> set[int]:
-    """Return the numbers of the readings after which the next one differs too much."""
+    """Return the numbers of the readings after which the next one of the same GPU differs too much."""
+    by_gpu: dict[str, list[tuple[int, float | None]]] = {}
+    for number, (reading, time_ms) in enumerate(zip(readings, medians_ms(readings), strict=True)):
+        by_gpu.setdefault(reading.where.get("gpu_uuid", ""), []).append((number, time_ms))
     return {
         number
-        for number, (before, after) in enumerate(pairwise(medians_ms(readings)))
+        for own in by_gpu.values()
+        for (number, before), (_, after) in pairwise(own)
         if before and after and abs(after - before) > DRIFT_SHARE * min(before, after)
     }
+
+
+def _unequal_gpus(readings: Sequence[CaseResult]) -> set[str]:
+    """Return the UUIDs of the GPUs whose readings lie apart from those of the others, by `runner.fleet_rule`."""
+    by_gpu: dict[str, list[float]] = {}
+    for reading, time_ms in zip(readings, medians_ms(readings), strict=True):
+        if time_ms is not None and reading.where:
+            by_gpu.setdefault(reading.where["gpu_uuid"], []).append(time_ms)
+    if len(by_gpu) < 2:
+        return set()
+    own = {uuid: median(times) for uuid, times in by_gpu.items()}
+    centre = centre_of(list(own.values()))
+    return {uuid for uuid, time_ms in own.items() if centre.is_apart(time_ms)}
 
 
 def _not_growing(results: Sequence[CaseResult], clock: Clock | None) -> Iterator[int]:

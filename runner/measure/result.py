@@ -32,6 +32,7 @@ FLAGS = {
     "launch_blocking": "CUDA_LAUNCH_BLOCKING made every call wait, by permission: nothing could overlap",
     "nvtx": "NVTX ranges around each operation were timed with it",
     "numa_remote": "the thread may have run, or host buffers lay, on another NUMA node than the GPU's",
+    "unequal_gpu": "the GPUs that share the grid are not equal: the sentinel on this one lies far from what it is on the others",
     "oversubscribed": "more threads of the host worked at once than it has processors for them",
     "paging": "while the case was measured the process was swapped out or read many pages from a disk",
     "time_not_growing": "a smaller size of the same scenario took longer, beyond the noise; the smaller one is implausible",
@@ -66,7 +67,8 @@ class CaseResult:
     the sentinel was the last before them, from 0; None where there is no sentinel.
     `timeline_source` tells what the overlap was read from, `not_recorded` why plays that were to be recorded were not. `seconds`
     are what the case cost the run, by what they went to (`runner.measure.spent`), those of its companions included. `timeline`
-    is the last recorded play as `runner.timeline_store` keeps it, empty where there is none, or once the run has kept it.
+    is the last recorded play as `runner.timeline_store` keeps it, empty where there is none, or once the run has kept it. `where`
+    is the GPU of a fleet that measured it, by the columns `host`, `gpu_uuid` and `pci_bus_id`; empty where there was one alone.
     """
 
     case: Case
@@ -86,6 +88,7 @@ class CaseResult:
     not_recorded: str = ""
     seconds: Mapping[str, float] = field(default_factory=dict, compare=False)
     timeline: str = field(default="", compare=False)
+    where: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
 def refused(case: Case, error: CaseError) -> CaseResult:

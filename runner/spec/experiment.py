@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -17,10 +17,14 @@ from runner.spec.places import nearest
 
 MOST_SAMPLES: Final = 100_000
 ALLOWED_NAME: Final = "a lower-case letter, then up to 63 lower-case letters, digits, _ or -"
-ALLOWED_DEVICE: Final = "auto, cuda, cuda:N, simulated, simulated:PROFILE"
+MOST_SIMULATED: Final = 1024
+"""Devices that can be simulated side by side."""
+ALLOWED_DEVICE: Final = "auto, cuda, cuda:N, all, simulated, simulated:PROFILE, simulated:PROFILE*N"
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}", re.ASCII)
-_DEVICE = re.compile(r"auto|cuda(?::(?:0|[1-9][0-9]{0,3}))?|simulated(?::[a-z0-9][a-z0-9_.-]{0,63})?", re.ASCII)
+_DEVICE = re.compile(
+    r"auto|all|cuda(?::(?:0|[1-9][0-9]{0,3}))?|simulated(?::[a-z0-9][a-z0-9_.-]{0,63})?(?:\*[1-9][0-9]{0,3})?", re.ASCII
+)
 _RESERVED: Final = frozenset({"con", "prn", "aux", "nul"} | {f"{port}{n}" for port in ("com", "lpt") for n in range(10)})
 
 
@@ -40,9 +44,13 @@ def check_name(text: str) -> str:
 def check_device(text: str) -> str:
     """Return the name of a device as a file or `--device` may give it; raises a Pydantic error that tells what is allowed."""
     if not _DEVICE.fullmatch(text):
-        hint = nearest(text, ("auto", "cuda", "simulated"))
+        hint = nearest(text, ("auto", "cuda", "all", "simulated"))
         raise PydanticCustomError("device", "not a device", {"message": "not a device", "allowed": ALLOWED_DEVICE, "hint": hint})
-    kind, _, profile = text.partition(":")
+    name, _, count = text.partition("*")
+    if count and int(count) > MOST_SIMULATED:
+        message, allowed = "too many devices", f"at most {MOST_SIMULATED:,}"
+        raise PydanticCustomError("device", "not a device", {"message": message, "allowed": allowed, "hint": ""})
+    kind, _, profile = name.partition(":")
     if kind == "simulated" and profile and profile not in profile_names():
         message, allowed = "not a device that can be simulated", ", ".join(f"simulated:{name}" for name in profile_names())
         hint = nearest(profile, profile_names())
@@ -50,6 +58,8 @@ def check_device(text: str) -> str:
     return text
 
 
+Spread = Literal["machines", "cases"]
+Alone = Literal["host", "gpu"]
 Name = Annotated[str, AfterValidator(check_name)]
 DeviceName = Annotated[str, AfterValidator(check_device)]
 
@@ -133,7 +143,21 @@ class Experiment(StrictModel):
 
     name: Name = Field(description="Name of the experiment and of its folder of results.")
     question: str = Field(min_length=1, max_length=2000, description="What the experiment shall answer.")
-    device: DeviceName = Field("auto", description="auto, cuda, cuda:N, simulated or simulated:PROFILE.")
+    device: DeviceName = Field(
+        "auto",
+        description="auto, cuda, cuda:N, simulated or simulated:PROFILE; of many GPUs all, those of this machine, or "
+        "simulated:PROFILE*N.",
+    )
+    spread: Spread = Field(
+        "machines",
+        description="Of many GPUs: each runs the whole file (machines), or they share its grid (cases), for which they must be "
+        "equal.",
+    )
+    alone: Alone = Field(
+        "host",
+        description="Of many GPUs: one of a host at a time, so that they do not disturb each other (host), or all at once, so "
+        "that it shows how they do (gpu).",
+    )
     measure: Measure = Field(Measure(), description="How often each case is measured, and by which clock.")
     baseline: str | None = Field(None, description="The scenario against which every other case gets a speedup.")
     scenarios: dict[Name, dict[str, Any]] = Field(

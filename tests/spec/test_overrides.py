@@ -41,7 +41,8 @@ def test_the_last_of_several_overrides_wins_and_an_equals_sign_may_stand_in_the_
         ("scenarios.cpy.size=1MiB", "scenarios.cpy.size: there is no scenario cpy; allowed: copy; did you mean copy?"),
         (
             "mesure.samples=3",
-            "mesure: unknown key mesure; allowed: name, question, device, measure, baseline, scenarios, expect, fastest;",
+            "mesure: unknown key mesure; allowed: name, question, device, spread, alone, measure, baseline, scenarios, expect, "
+            "fastest;",
         ),
         (
             "measure.sampels=3",

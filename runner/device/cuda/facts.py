@@ -8,7 +8,7 @@ import os
 import platform
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from runner.device.contract import DeviceFacts
 from runner.device.cuda.burst import under_load
@@ -38,7 +38,7 @@ def read_facts(context: CudaContext, nvcc: Nvcc, kernels: Kernels) -> DeviceFact
     free, total = cuda.mem_get_info()
     environment: dict[str, Fact] = {
         "ordinal": context.ordinal,
-        "uuid": _uuid(context),
+        "uuid": uuid_text(context.raw, context.ordinal),
         "pci_bus_id": device.pci_bus_id(),
         "compute_capability": "{}.{}".format(*device.compute_capability()),
         "multiprocessors": context.attribute("MULTIPROCESSOR_COUNT"),
@@ -89,7 +89,7 @@ def read_state(context: CudaContext, kernels: Kernels) -> dict[str, Fact]:
 
     `pcie_generation_idle` is the link before the copies; without NVML there is only `pinned_numa_node`.
     """
-    with open_nvml(_uuid(context), context.device.pci_bus_id()) as nvml:
+    with open_nvml(uuid_text(context.raw, context.ordinal), context.device.pci_bus_id()) as nvml:
         if nvml is None:
             return {"pinned_numa_node": under_load(context, kernels, lambda: None, seconds=0)[1]}
         idle = nvml.link()["pcie_generation"]
@@ -111,8 +111,9 @@ def link_rate(generation: Fact, width: Fact) -> float | None:
     return round(LANE_GB_PER_S[generation] * width, 3)
 
 
-def _uuid(context: CudaContext) -> str | None:
-    status, answer = context.raw.cuDeviceGetUuid(context.ordinal)
+def uuid_text(raw: Any, ordinal: int) -> str | None:
+    """Return the UUID of a device as nvidia-smi writes it, None where the driver does not tell."""
+    status, answer = raw.cuDeviceGetUuid(ordinal)
     if int(status) != 0:
         return None
     digits = bytes(answer.bytes).hex()

@@ -43,7 +43,7 @@ def open_context(ordinal: int, environment: Mapping[str, str] = os.environ, wait
     require_driver_library(name)
     cuda = load_module(name, "pycuda.driver", "PyCUDA")
     raw = load_module(name, "cuda.bindings.driver", "cuda-bindings")
-    _require_device(name, cuda, ordinal)
+    require_device(name, cuda, ordinal)
     nvcc = find_nvcc(name, environment)
     device = cuda.Device(ordinal)
     architecture = require_architecture(name, device.name(), tuple(device.compute_capability()), nvcc)
@@ -126,7 +126,8 @@ def require_driver_library(device: str) -> None:
         ) from error
 
 
-def _require_device(device: str, cuda: Any, ordinal: int) -> None:
+def require_device(device: str, cuda: Any, ordinal: int) -> None:
+    """Raise DeviceUnavailable where the driver does not start or has no device of this ordinal."""
     try:
         cuda.init()
         count = cuda.Device.count()

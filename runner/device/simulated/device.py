@@ -17,18 +17,24 @@ from runner.plan import Plan
 
 
 class SimulatedDevice:
-    """A device of `runner.device.contract` made of a profile; every play of a Plan gives the same Trace."""
+    """A device of `runner.device.contract` made of a profile; every play of a Plan gives the same Trace.
+
+    `member` names one of several that are simulated side by side, and gives it a UUID and a bus id of its own; empty for one
+    alone.
+    """
 
     deterministic = True
     recording = ""
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: Profile, member: str = "") -> None:
         self.profile = profile
+        self.member = member
         self.lost = False
 
     def facts(self) -> DeviceFacts:
         """Return the profile's name, memory, host and engines; all of the memory is free between sessions."""
         profile = self.profile
+        identity = {"uuid": f"SIM-{profile.name}-{self.member}", "pci_bus_id": f"simulated:{self.member}"} if self.member else {}
         return DeviceFacts(
             name=f"simulated:{profile.name}",
             kind="simulated",
@@ -41,6 +47,7 @@ class SimulatedDevice:
                 "profile_source": profile.source,
                 "profile_sha256": sha256(profile.model_dump_json().encode()).hexdigest(),
                 "link_gb_per_s": profile.link_gb_per_s,
+                **identity,
             },
             link_gb_per_s=profile.link_gb_per_s,
             host_bytes=profile.host.memory_bytes.value,

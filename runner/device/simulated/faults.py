@@ -1,7 +1,7 @@
 """Faults on purpose: a simulated device that does what real ones do on bad days, so that tests can tell what a run makes of it.
 
 DMALAB_FAULTS names a JSON file, or is JSON itself: a list of faults. A fault befalls the Plans that have a buffer of `size`
-bytes, in the play number `play` and those after it:
+bytes, in the play number `play` and those after it, of several devices side by side on that called `member`:
 
     failed_allocation     the buffer is refused          failed_registration   page-locking it in place is refused
     flipped_byte          one byte of what is compared   lost_context          an error that costs the device
@@ -46,7 +46,7 @@ _HANG_S: Final = 3600.0
 
 
 class Fault(BaseModel):
-    """One fault; `size` 0 stands for every Plan."""
+    """One fault; `size` 0 stands for every Plan, an empty `member` for every device."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
@@ -55,13 +55,14 @@ class Fault(BaseModel):
     play: int = Field(0, ge=0)
     seconds: float = Field(0.5, ge=0)
     factor: float = Field(2.0, gt=0)
+    member: str = ""
 
     def befalls(self, plan: Plan) -> bool:
         """Whether it befalls a Plan."""
         return not self.size or any(buffer.size == self.size for buffer in plan.buffers)
 
 
-def with_faults(device: str, profile: Profile, text: str) -> SimulatedDevice:
+def with_faults(device: str, profile: Profile, text: str, member: str = "") -> SimulatedDevice:
     """Return the device called so with the faults that `text`, a DMALAB_FAULTS, asks for; raises DeviceUnavailable."""
     try:
         content = text if text.lstrip().startswith("[") else Path(text).read_text(encoding="utf-8")
@@ -70,14 +71,14 @@ def with_faults(device: str, profile: Profile, text: str) -> SimulatedDevice:
         raise DeviceUnavailable(
             device, f"DMALAB_FAULTS asks for no faults that there are: {error}", "unset DMALAB_FAULTS"
         ) from None
-    return FaultyDevice(profile, faults)
+    return FaultyDevice(profile, [fault for fault in faults if fault.member in ("", member)], member)
 
 
 class FaultyDevice(SimulatedDevice):
     """A simulated device with faults; what it does is told apart from a sound one by its results alone."""
 
-    def __init__(self, profile: Profile, faults: Sequence[Fault]) -> None:
-        super().__init__(profile)
+    def __init__(self, profile: Profile, faults: Sequence[Fault], member: str = "") -> None:
+        super().__init__(profile, member)
         self.faults = tuple(faults)
         self.deterministic = not any(fault.fault in _PLAYS_DIFFER for fault in faults)
         self.plays = 0
