@@ -33,6 +33,12 @@ def test_cases_with_the_same_sorts_of_buffers_go_together() -> None:
     assert found.group_of(0, {2}) == [0, 4]
 
 
+def test_sizes_below_the_same_power_of_two_go_together() -> None:
+    sizes = [MIB, MIB - 64, MIB // 2 + 4, MIB // 2, MIB + 4]
+    found = grouping(*(copy(1, size=size) for size in sizes))
+    assert found.group_of(0, set()) == [0, 1, 2]
+
+
 def test_a_ring_of_more_slots_has_the_same_sorts_of_buffers() -> None:
     found = grouping(ring(streams=2), ring(streams=3), ring(streams=2, chunk=2 * MIB), ring(streams=4, issue="breadth_first"))
     assert found.group_of(0, set()) == [0, 1, 3]
