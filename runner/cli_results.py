@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from runner import cli_model, cli_reports, cli_runs, cli_start, cli_timeline
+from runner import cli_advise, cli_model, cli_reports, cli_runs, cli_start, cli_timeline
 
 
 def register(app: typer.Typer) -> None:
@@ -18,5 +18,6 @@ def register(app: typer.Typer) -> None:
     app.command()(cli_reports.export)
     app.command()(cli_runs.compare)
     app.command()(cli_timeline.timeline)
+    app.command()(cli_advise.advise)
     app.command()(cli_model.calibrate)
     app.command()(cli_model.validate_model)

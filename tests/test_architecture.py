@@ -49,6 +49,7 @@ ABOVE = (
 )
 COMMAND_LINE = (
     "runner.cli",
+    "runner.cli_advise",
     "runner.cli_fleet",
     "runner.cli_model",
     "runner.cli_reports",
