@@ -3,42 +3,31 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
 from runner.claims_page import page_lines
+from runner.claims_session import ClaimFile, ClaimResult, Session
 from runner.columns import case_columns, sample_columns, summary_columns, verdict_columns
 from runner.device.contract import DeviceFacts
-from runner.device.select import Opened, open_device
-from runner.errors import DmalabError, InputError
-from runner.execution.local import play_cases, with_all_cases
-from runner.expand import Case, expand
-from runner.flow import run_info
-from runner.measure.result import CaseResult
-from runner.placement import Wait
-from runner.rows import Row, RunInfo, case_rows, sample_rows, summary_rows, verdict_rows
+from runner.errors import InputError
+from runner.execution.bench import begin_bench
+from runner.execution.journal import NAME, Journal
+from runner.execution.messages import Opened
+from runner.execution.stopping import stoppable
+from runner.expand import expand
+from runner.resume import Earlier, header, newest_testing, reopened, torn_in
+from runner.rows import Row, case_rows, sample_rows, summary_rows, verdict_rows
 from runner.run_folder import RunFolder, describe_device, describe_host, utc_now
-from runner.spec.load import LoadedExperiment, find_experiment, list_experiments, load_experiment
-from runner.tables import write_columns, write_csv
-from runner.verdicts import Verdict, judge
+from runner.spec.load import find_experiment, list_experiments, load_experiment
+from runner.tables import write_columns, write_csv, write_whole
 
 FOLDER: Final = "claims"
 """Name of the folder of claims, in `experiments/` and in the results."""
-_STOPPED: Final = "the run stopped early"
-
-
-@dataclass(frozen=True)
-class ClaimResult:
-    """One file of claims: what its rows have in common, its verdicts, the results they stand on, and the seconds it took."""
-
-    run: RunInfo
-    verdicts: tuple[Verdict, ...]
-    results: tuple[CaseResult, ...] = ()
-    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -67,6 +56,9 @@ class ClaimsWatcher(Protocol):
     def claim_done(self, claim: ClaimResult, place: int) -> None:
         """Tell what came of a file."""
 
+    def stopping(self) -> None:
+        """Tell that somebody wants the testing to end, and that it will after the play under way."""
+
     def finished(self, outcome: ClaimsOutcome) -> None:
         """Tell that everything is written."""
 
@@ -80,90 +72,52 @@ def claim_files(names: Sequence[str]) -> list[Path]:
     ]
 
 
-def run_claims(files: Sequence[Path], *, device: str | None, out: Path, watcher: ClaimsWatcher) -> ClaimsOutcome:
+def earlier_testing(files: Sequence[Path], out: Path) -> Earlier | None:
+    """Return the newest testing of exactly these files in `out`, None where there is none; raises SpecError for a wrong file."""
+    return newest_testing(out / FOLDER, _digest(load_experiment(path).original for path in files))
+
+
+def run_claims(
+    files: Sequence[Path], *, device: str | None, out: Path, watcher: ClaimsWatcher, earlier: Earlier | None = None
+) -> ClaimsOutcome:
     """Test the claims of all files on one device and write their tables and their page into `out`/claims/<run>/.
 
-    `device` is `auto` where omitted; those of the files are passed over, so that all stand on one. A claim that breaks is
-    undecided with the reason, and so is every one after an interrupt. Raises InputError where files are wrong, with every problem
-    of all of them, and that or DeviceUnavailable where there is no device; then nothing was run or written.
+    `device` is `auto` where omitted; those of the files are passed over, so that all stand on one. It stands in a process of its
+    own as in a run: what breaks there costs one case. A claim that cannot be tested is undecided with the reason. What an
+    `earlier` testing of the same files has measured is done. A first Ctrl-C or SIGTERM ends the testing after the play under way,
+    and what was measured is written. Raises InputError where files are wrong, with every problem of all of them, and that,
+    DeviceUnavailable or EnvironmentProblem where there is no device; then nothing was run or written. Raises NotKept where what
+    was measured cannot be noted, StoppedAtOnce after a second signal.
     """
     read = _read(files)
-    session = _Session(device or "auto", open_device(device or "auto"))
-    try:
-        facts = session.opened.device.facts()
-        folder = _start(out, read, facts, session.opened.note)
-        watcher.opened(facts, session.opened.note, len(read))
+    digest = _digest(file.loaded.original for file in read)
+    with ExitStack() as ends:
+        bench = ends.enter_context(closing(begin_bench(device or "auto", "spin")))
+        opened = bench.open()
+        folder, journal = _begin(out, read, digest, opened, earlier)
+        ends.enter_context(closing(journal))
+        stop = ends.enter_context(stoppable(lambda: watcher.stopping()))
+        session = ends.enter_context(closing(Session(device or "auto", bench, folder.run_id, opened.facts, journal, stop)))
+        watcher.opened(opened.facts, opened.note, len(read))
         claims: list[ClaimResult] = []
         for place, each in enumerate(read, 1):
             watcher.claim_begins(each.path.stem, place)
-            claims.append(session.test(each, folder.run_id, facts))
+            claims.append(session.test(each))
             watcher.claim_done(claims[-1], place)
-        outcome = ClaimsOutcome(folder.path, facts, tuple(claims), session.interrupted)
+        outcome = ClaimsOutcome(folder.path, opened.facts, tuple(claims), session.interrupted)
         _write(folder, outcome, [each.path.stem for each in read])
-    finally:
-        session.opened.device.close()
     watcher.finished(outcome)
     return outcome
 
 
-@dataclass(frozen=True)
-class _File:
-    """One file of claims, read: where it lies, its experiment and the cases of its grid."""
-
-    path: Path
-    loaded: LoadedExperiment
-    cases: list[Case]
-
-
-@dataclass
-class _Session:
-    """The device that all claims share, opened anew after a claim that broke it, and for one whose host waits in another way."""
-
-    name: str
-    opened: Opened
-    interrupted: bool = False
-    _wait: Wait = "spin"
-
-    def test(self, file: _File, run_id: str, facts: DeviceFacts) -> ClaimResult:
-        """Test the claims of one file."""
-        name, loaded, cases = file.path.stem, file.loaded, file.cases
-        if self.interrupted:
-            return ClaimResult(RunInfo(run_id, name, facts.name, facts.kind), (_undecided(name, _STOPPED),))
-        begun = time.monotonic()
-        results: list[CaseResult] = []
-        run = run_info(run_id, loaded, facts)
-        try:
-            if self._open_for(loaded.experiment.measure.wait):
-                facts = self.opened.device.facts()
-                run = run_info(run_id, loaded, facts)
-            # As they come, not all at the end: what was measured before an interrupt counts.
-            results.extend(play_cases(self.opened.device, facts, cases, loaded.experiment.measure))
-            why = _STOPPED
-        except KeyboardInterrupt:
-            self.interrupted, why = True, _STOPPED
-        except Exception as error:  # one claim must not cost the others, whatever broke
-            why = f"{'' if isinstance(error, DmalabError) else f'{type(error).__name__}: '}{error}"
-        results = with_all_cases(cases, results, why)
-        verdicts = judge(loaded.experiment, results, run) or [_undecided(name, "the file expects nothing")]
-        return ClaimResult(run, tuple(verdicts), tuple(results), time.monotonic() - begun)
-
-    def _open_for(self, wait: Wait) -> bool:
-        """Replace the device where a claim before has broken it or let the host wait otherwise; return whether that was so."""
-        if wait == self._wait and not self.opened.device.lost:
-            return False
-        self.opened.device.close()
-        self.opened, self._wait = open_device(self.name, wait), wait
-        return True
-
-
-def _read(paths: Sequence[Path]) -> list[_File]:
+def _read(paths: Sequence[Path]) -> list[ClaimFile]:
     """Read every file; raises one InputError with all that is wrong with all of them."""
-    files: dict[str, _File] = {}
+    files: dict[str, ClaimFile] = {}
     problems: list[str] = []
     for path in paths:
         try:
             loaded = load_experiment(path)
-            read = _File(path, loaded, list(expand(loaded)))
+            read = ClaimFile(path, loaded, list(expand(loaded)))
         except InputError as error:
             problems.append(str(error))
             continue
@@ -176,27 +130,42 @@ def _read(paths: Sequence[Path]) -> list[_File]:
     return list(files.values())
 
 
-def _undecided(claim: str, reason: str) -> Verdict:
-    return Verdict(claim, "undecided", None, None, None, "", " ".join(reason.split()))
+def _digest(originals: Iterable[bytes]) -> str:
+    """Return what tells one set of files from another."""
+    return hashlib.sha256(b"\n".join(originals)).hexdigest()
 
 
-def _start(out: Path, files: Iterable[_File], facts: DeviceFacts, note: str) -> RunFolder:
+def _begin(
+    out: Path, files: Sequence[ClaimFile], digest: str, opened: Opened, earlier: Earlier | None
+) -> tuple[RunFolder, Journal]:
+    """Make a new folder and journal, or take those of an earlier testing of the same files up again."""
+    first = header(FOLDER, digest, opened.facts, (case for file in files for case in file.cases))
+    if earlier is None:
+        folder = _start(out, files, digest, opened)
+        journal = Journal(folder.path / NAME)
+        journal.append(first)
+        return folder, journal
+    journal = reopened(earlier, first)
+    times = [*earlier.folder.manifest.get("resumed", ()), {"utc": utc_now(), **torn_in(journal)}]
+    earlier.folder.write_manifest(status="running", resumed=times)
+    return earlier.folder, journal
+
+
+def _start(out: Path, files: Iterable[ClaimFile], digest: str, opened: Opened) -> RunFolder:
     """Make the folder, with the files as they are and a manifest of what is known before the first claim."""
-    contents = {file.path: file.loaded.original for file in files}
-    digest = hashlib.sha256(b"\n".join(contents.values())).hexdigest()
     folder = RunFolder.create(out, FOLDER, digest)
     originals = folder.path / "experiments"
     originals.mkdir()
-    for path, content in contents.items():
-        (originals / path.name).write_bytes(content)
+    for file in files:
+        write_whole(originals / file.path.name, file.loaded.original)
     folder.write_manifest(
         run_id=folder.run_id,
         experiment=FOLDER,
         status="running",
         started_utc=utc_now(),
         spec_sha256=digest,
-        device=describe_device(facts),
-        note=note,
+        device=describe_device(opened.facts),
+        note=opened.note,
         host=describe_host(),
     )
     return folder
@@ -206,7 +175,7 @@ def _write(folder: RunFolder, outcome: ClaimsOutcome, names: Sequence[str]) -> N
     """Write the tables of all claims under each other, the page, and the final manifest."""
     claims = outcome.claims
     summaries = (row for claim in claims for row in summary_rows(claim.run, claim.results))
-    samples = (row for claim in claims for row in sample_rows(claim.run, claim.results))
+    samples = (row for claim in claims for row in sample_rows(claim.run, [*claim.results, *claim.readings]))
     cases = (row for claim in claims for row in case_rows(claim.run, [result.case for result in claim.results]))
     write_csv(folder.path / "summary.csv", summaries, summary_columns())
     write_csv(folder.path / "samples.csv", samples, sample_columns())

@@ -73,6 +73,9 @@ class GpuLines:
             self.fleet.told = True
             self.fleet.show(f"{self.seat.name} takes part: {facts.name}, bus id {self.seat.where['pci_bus_id']}")
 
+    def foreseen(self, forecast: Forecast) -> None:
+        """Say nothing: each GPU would say nearly the same."""
+
     def case_done(self, result: CaseResult, done: int, seconds_left: float) -> None:
         """Say now and then how far all are, and of each case that gave no number."""
         fleet = self.fleet

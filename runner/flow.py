@@ -21,9 +21,11 @@ from runner.execution.records import Restored
 from runner.execution.stopping import Stop, StoppedAtOnce, stoppable
 from runner.execution.work import Work
 from runner.expand import Case, expand
+from runner.forecast import Forecast, foresee
 from runner.measure.across import judged
 from runner.measure.engine import describe_engines
-from runner.measure.environment import device_flags, flagged, host_facts, state_of
+from runner.measure.environment import device_flags, host_facts, state_of
+from runner.measure.preflight import Limits, available_host_bytes
 from runner.measure.result import CaseResult, Status
 from runner.measure.sentinel import describe_sentinel
 from runner.measure.spent import Spent, measuring_share, spent_of_run
@@ -46,6 +48,9 @@ class Watcher(Protocol):
 
     def opened(self, loaded: LoadedExperiment, facts: DeviceFacts, note: str, total: int) -> None:
         """Tell that the device is open and how many cases there are; `note` says why `auto` chose a simulated device."""
+
+    def foreseen(self, forecast: Forecast) -> None:
+        """Tell what the run will likely hold and last, before anything is allocated."""
 
     def case_done(self, result: CaseResult, done: int, seconds_left: float) -> None:
         """Tell that a case is done, and the seconds that the others will likely take."""
@@ -105,12 +110,15 @@ def run_experiment(
         ends.enter_context(closing(journal))
         stop = stop or ends.enter_context(stoppable(lambda: watcher.stopping()))
         logbook = Logbook(journal, cases, stop, restored)
+        logbook.flags = device_flags(opened.facts)
         run = _Run(loaded, folder, logbook, spent, [opened.facts], bench)
         # What was learnt of companions holds for a device that plays the same every time; another one may have changed meanwhile.
         medians = dict(restored.medians) if opened.deterministic else {}
         work = Work(logbook.to_do(), measure, logbook.sentinel, logbook, medians, most_pinned, workers)
         try:
             watcher.opened(loaded, opened.facts, opened.note, len(cases))
+            with spent.on("start_up"):
+                watcher.foreseen(_foreseen(folder, work, opened.facts))
             _sweep(bench, work, logbook, watcher, TimelineFile(folder.path))
             with spent.on("start_up"):
                 run.states += [facts for facts in [bench.facts_at_end()] if facts is not None]
@@ -163,6 +171,14 @@ def _start(out: Path, loaded: LoadedExperiment, facts: DeviceFacts, note: str, n
     return folder
 
 
+def _foreseen(folder: RunFolder, work: Work, facts: DeviceFacts) -> Forecast:
+    """Say what the cases will likely hold and last, and keep it in the manifest."""
+    host = available_host_bytes() if facts.host_bytes is None else facts.host_bytes
+    forecast = foresee(work.cases, work.measure, Limits(facts, host, work.most_pinned))
+    folder.write_manifest(forecast=forecast.described())
+    return forecast
+
+
 def _sweep(bench: Bench, work: Work, logbook: Logbook, watcher: Watcher, timelines: TimelineFile) -> None:
     """Play the cases into the logbook and their timelines into a file, telling the watcher how long the rest will likely take."""
     effort = [0 if case.excluded else case.model.payload_bytes() + SMALLEST_EFFORT for case in logbook.cases]
@@ -191,7 +207,8 @@ class _Run:
         """Write the tables, the verdicts and the final manifest."""
         loaded, logbook, folder, states, spent = self.loaded, self.logbook, self.folder, self.states, self.spent
         experiment, readings, facts = loaded.experiment, logbook.sentinel.readings, states[0]
-        results = flagged(judged(logbook.all_results(), readings, experiment.measure.clock), device_flags(*states))
+        logbook.flag(device_flags(*states))
+        results = judged(logbook.all_results(), readings, experiment.measure.clock)
         run = run_info(folder.run_id, loaded, facts)
         with spent.on("tables"):
             verdicts = judge(experiment, results, run)

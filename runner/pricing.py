@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Final
@@ -85,9 +85,7 @@ def price(loaded: LoadedExperiment, *, device: str | None, max_cases: int) -> Pr
         runnable += 1
         payload += case.model.payload_bytes()
         spread.add(case)
-    with closing(open_twin(device or loaded.experiment.device)) as simulated:
-        seconds, demand, priced = _play(simulated, spread.scattered(), measure)
-        profile = simulated.facts().name
+    seen = _glance(spread, runnable, measure, device or loaded.experiment.device)
     plays = measure.warmup + measure.most_samples()
     return Price(
         scenarios=tuple(ScenarioPrice(name, t.cases, dict(t.excluded), t.description) for name, t in tallies.items()),
@@ -95,12 +93,43 @@ def price(loaded: LoadedExperiment, *, device: str | None, max_cases: int) -> Pr
         excluded=sum(tally.excluded.total() for tally in tallies.values()),
         plays=plays * runnable,
         payload_bytes=payload * plays,
-        demand=demand,
-        seconds=seconds / max(1, priced) * runnable,
-        priced=priced,
-        profile=profile,
+        demand=seen.demand,
+        seconds=seen.seconds,
+        priced=seen.priced,
+        profile=seen.profile,
         shown=tuple(shown),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """What `priced` cases of a grid tell of all of it by `profile`: the seconds of all, and the most memory of those."""
+
+    seconds: float
+    demand: Demand
+    priced: int
+    profile: str
+
+
+def glance(cases: Sequence[Case], measure: Measure, device: str) -> Glance:
+    """Play a spread of these cases, none of them excluded, on the simulated device that stands for `device`."""
+    spread = _Spread()
+    for case in cases:
+        spread.add(case)
+    return _glance(spread, len(cases), measure, device)
+
+
+def largest(demands: Iterable[Demand]) -> Demand:
+    """Return the most of each sort of memory; zeros where there is nothing."""
+    sorts = ("pageable_bytes", "pinned_bytes", "device_bytes")
+    found = list(demands)
+    return Demand(*(max((getattr(demand, sort) for demand in found), default=0) for sort in sorts))
+
+
+def _glance(spread: _Spread, count: int, measure: Measure, device: str) -> Glance:
+    with closing(open_twin(device)) as simulated:
+        seconds, demand, priced = _play(simulated, spread.scattered(), measure)
+        return Glance(seconds / max(1, priced) * count, demand, priced, simulated.facts().name)
 
 
 class _Spread:
@@ -130,7 +159,7 @@ def _play(device: Device, cases: Sequence[Case], measure: Measure) -> tuple[floa
     """
     plays = measure.warmup + measure.most_samples()
     seconds, operations = 0.0, 0
-    demands = [Demand(0, 0, 0)]
+    demands: list[Demand] = []
     book = CompanionBook(device, device.facts().host_bytes or 0, measure)
     for case in cases:
         if operations > PRICED_OPERATIONS:
@@ -142,10 +171,7 @@ def _play(device: Device, cases: Sequence[Case], measure: Measure) -> tuple[floa
             continue
         operations += sum(len(lane) for lane in plan.lanes)
         seconds += plays * (sum(_walls(device, plan)) + _untimed_bytes(plan) / FILLED_BYTES_PER_SECOND)
-    largest = Demand(
-        *(max(getattr(demand, sort) for demand in demands) for sort in ("pageable_bytes", "pinned_bytes", "device_bytes"))
-    )
-    return seconds, largest, len(demands) - 1
+    return seconds, largest(demands), len(demands)
 
 
 def _resolved(case: Case, book: CompanionBook) -> Scenario:

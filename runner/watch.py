@@ -12,13 +12,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from runner.claims_page import counts_sentence, screen_grid
 from runner.device.contract import DeviceFacts
 from runner.flow import RunOutcome
+from runner.forecast import Forecast
 from runner.measure.result import CaseResult
 from runner.screen import case_line, closing_lines, opening_lines, rows_of, summary_grid
 from runner.spec.load import LoadedExperiment
 from runner.units import format_seconds
 
 if TYPE_CHECKING:
-    from runner.claims import ClaimResult, ClaimsOutcome
+    from runner.claims import ClaimsOutcome
+    from runner.claims_session import ClaimResult
 
 STOPPING: Final = "Stopping after the play under way, then writing what was measured; once more stops at once."
 MOST_LINES: Final = 40
@@ -36,6 +38,10 @@ class LineWatcher:
         """Say what begins."""
         self.total = total
         self._lines(opening_lines(loaded, facts, note, total))
+
+    def foreseen(self, forecast: Forecast) -> None:
+        """Say what it will hold and last."""
+        self._lines(forecast.lines())
 
     def case_done(self, result: CaseResult, done: int, seconds_left: float) -> None:
         """Say how a case ended; of a large grid only every so many cases."""
@@ -75,6 +81,11 @@ class TerminalWatcher:
         self.task = self.progress.add_task(loaded.experiment.name, total=total, left="")
         self.progress.start()
         self.progress.refresh()
+
+    def foreseen(self, forecast: Forecast) -> None:
+        """Say what it will hold and last."""
+        for line in forecast.lines():
+            self.show(line)
 
     def case_done(self, result: CaseResult, done: int, seconds_left: float) -> None:
         """Move the bar."""
@@ -117,6 +128,10 @@ class ClaimLines:
         """Say what came of each claim of the file."""
         for verdict in claim.verdicts:
             self.show(f"  {verdict.verdict}: {verdict.claim} ({claim.seconds:.1f} s)")
+
+    def stopping(self) -> None:
+        """Say that it ends soon."""
+        self.show(STOPPING)
 
     def finished(self, outcome: ClaimsOutcome) -> None:
         """Show all verdicts and where they lie."""

@@ -9,16 +9,22 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from runner import claims, cli
-from runner.claims import ClaimResult, ClaimsOutcome, claim_files, run_claims
+from runner import claims, claims_session, cli
+from runner.claims import ClaimsOutcome, claim_files, earlier_testing, run_claims
 from runner.claims_page import figure_text, interval_text, page_lines, screen_grid
+from runner.claims_session import ClaimResult
 from runner.device.contract import DeviceFacts
-from runner.errors import DeviceUnavailable, InputError, PlanError, SpecError
-from runner.expand import Case
-from runner.measure.result import CaseResult
+from runner.device.select import FAULTS
+from runner.errors import DeviceUnavailable, InputError, PlanError, SpecError, UsageError
+from runner.execution import bench
+from runner.execution.bench import Bench, Here
+from runner.execution.journal import NAME
+from runner.execution.records import Ended
+from runner.execution.work import Work
 from runner.placement import Wait
 from runner.results import read_results
 from runner.spec.clauses import TextClause
@@ -44,6 +50,9 @@ class Watch:
 
     def claim_done(self, claim: ClaimResult, place: int) -> None:
         self.told.append(" ".join([str(place), *(verdict.verdict for verdict in claim.verdicts)]))
+
+    def stopping(self) -> None:
+        self.told.append("stopping")
 
     def finished(self, outcome: ClaimsOutcome) -> None:
         self.told.append(f"finished {outcome.interrupted}")
@@ -119,6 +128,7 @@ def test_all_claims_lie_in_one_table_that_can_be_read_back(tmp_path: Path) -> No
         "claims.md",
         "columns.csv",
         "experiments",
+        "journal.jsonl",
         "manifest.json",
         "samples.csv",
         "summary.csv",
@@ -158,66 +168,118 @@ def test_wrong_files_are_told_all_at_once_and_nothing_is_run_or_written(tmp_path
 def test_a_claim_that_breaks_the_runner_is_undecided_with_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, reason: str
 ) -> None:
-    real = claims.play_cases
+    real = Here.sweep
 
-    def breaking(device: Any, facts: DeviceFacts, cases: Sequence[Case], measure: Any) -> Iterator[CaseResult]:
-        for place, result in enumerate(real(device, facts, cases, measure)):
-            if place == 1 and result.case.model.columns()["size_bytes"] == 2**20 and not broken:
+    def breaking(self: Here, work: Work) -> Iterator[Ended]:
+        for place, ended in enumerate(real(self, work)):
+            if place == 1 and not broken:
                 broken.append(place)
                 raise error
-            yield result
+            yield ended
 
     broken: list[int] = []
-    monkeypatch.setattr(claims, "play_cases", breaking)
+    monkeypatch.setattr(Here, "sweep", breaking)
     outcome = tried([small(tmp_path, "first"), small(tmp_path, "second")], tmp_path / "out")
     assert [claim.verdicts[0].verdict for claim in outcome.claims] == ["undecided", "confirmed"]
     assert outcome.claims[0].verdicts[0].reason.endswith(f"is not_run: {reason}")
     assert [result.status for result in outcome.claims[0].results] == ["ok", "not_run"]
 
 
+def interrupting(monkeypatch: pytest.MonkeyPatch, place: int) -> None:
+    """Interrupt the sweep over the file at this place, after its first case."""
+    real = Here.sweep
+
+    def interrupted(self: Here, work: Work) -> Iterator[Ended]:
+        sweeps.append(work)
+        for ended in real(self, work):
+            yield ended
+            if len(sweeps) == place:
+                raise KeyboardInterrupt
+
+    sweeps: list[Work] = []
+    monkeypatch.setattr(Here, "sweep", interrupted)
+
+
 def test_an_interrupt_keeps_what_was_decided_and_names_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = claims.play_cases
-
-    def interrupted(device: Any, facts: DeviceFacts, cases: Sequence[Case], measure: Any) -> Iterator[CaseResult]:
-        calls.append(len(cases))
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        yield from real(device, facts, cases, measure)
-
-    calls: list[int] = []
-    monkeypatch.setattr(claims, "play_cases", interrupted)
+    interrupting(monkeypatch, 2)
     outcome = tried([small(tmp_path, name) for name in ("one", "two", "three")], tmp_path / "out")
     assert [claim.verdicts[0].verdict for claim in outcome.claims] == ["confirmed", "undecided", "undecided"]
+    assert [[result.status for result in claim.results] for claim in outcome.claims] == [
+        ["ok", "ok"],
+        ["ok", "not_run"],
+        ["not_run", "not_run"],
+    ]
     assert outcome.interrupted
     manifest = json.loads((outcome.folder / "manifest.json").read_text())
     assert (manifest["status"], manifest["exit_code"]) == ("incomplete", 130)
 
 
-def test_a_device_that_a_claim_has_broken_is_opened_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = []
-    real = claims.open_device
+def test_testing_that_was_interrupted_goes_on_and_has_the_tables_of_one_that_was_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [small(tmp_path, name) for name in ("one", "two", "three")]
+    whole = tried(files, tmp_path / "whole")
+    with monkeypatch.context() as patched:
+        interrupting(patched, 2)
+        parted = tried(files, tmp_path / "out")
+    measured: list[int] = []
+    real = Here.sweep
 
-    def counting(name: str, wait: Wait = "spin") -> Any:
-        opened.append(real(name, wait))
-        if len(opened) == 1:
-            opened[0].device.lost = True
-        return opened[-1]
+    def counted(self: Here, work: Work) -> Iterator[Ended]:
+        measured.append(len(work.cases))
+        return real(self, work)
 
-    monkeypatch.setattr(claims, "open_device", counting)
-    outcome = tried([small(tmp_path, "first"), small(tmp_path, "second")], tmp_path / "out")
-    assert len(opened) == 2
-    assert [claim.verdicts[0].verdict for claim in outcome.claims] == ["confirmed", "confirmed"]
+    monkeypatch.setattr(Here, "sweep", counted)
+    earlier = earlier_testing(files, tmp_path / "out")
+    assert earlier is not None
+    assert not earlier.finished
+    again = run_claims(files, device="simulated:test", out=tmp_path / "out", watcher=Watch(), earlier=earlier)
+    assert measured == [1, 2], "what was measured is not measured again"
+    assert again.folder == parted.folder
+    for name in ("summary.csv", "samples.csv", "cases.csv", "verdicts.csv"):
+        mine, other = (pd.read_csv(each.folder / name, dtype=str).drop(columns="run_id") for each in (again, whole))
+        pd.testing.assert_frame_equal(mine, other)
+    manifest = json.loads((again.folder / "manifest.json").read_text())
+    assert (manifest["status"], len(manifest["resumed"])) == ("complete", 1)
+
+
+def test_only_testing_of_the_same_files_on_the_same_device_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = [small(tmp_path, name) for name in ("one", "two")]
+    assert earlier_testing(files, tmp_path / "out") is None
+    with monkeypatch.context() as patched:
+        interrupting(patched, 1)
+        tried(files, tmp_path / "out")
+    assert earlier_testing(files[:1], tmp_path / "out") is None
+    earlier = earlier_testing(files, tmp_path / "out")
+    with pytest.raises(UsageError, match="the device is another one now"):
+        run_claims(files, device="simulated:h200", out=tmp_path / "out", watcher=Watch(), earlier=earlier)
+    tried(files, tmp_path / "out")
+    call = ["claims", *map(str, files), "--device", "simulated:test", "--out", str(tmp_path / "out"), "--resume"]
+    done = CliRunner().invoke(cli.app, call)
+    assert (done.exit_code, "is complete, nothing is left to do" in done.stdout) == (0, True)
+
+
+def test_a_claim_that_crashes_its_process_costs_one_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = [small(tmp_path, name) for name in ("first", "second")]
+    files[0].write_text(files[0].read_text().replace("size: 1MiB", "size: 2MiB"))
+    monkeypatch.setenv(FAULTS, json.dumps([{"fault": "crash", "size": 2**21}]))
+    outcome = tried(files, tmp_path / "out")
+    assert [[result.status for result in claim.results] for claim in outcome.claims] == [["failed", "failed"], ["ok", "ok"]]
+    assert outcome.claims[0].results[0].reason == "its process was ended by SIGSEGV"
+    assert [claim.verdicts[0].verdict for claim in outcome.claims] == ["undecided", "confirmed"]
+    assert (outcome.folder / NAME).exists()
 
 
 def test_a_claim_whose_host_waits_otherwise_gets_a_device_that_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[str] = []
-    real = claims.open_device
+    real = bench.begin_bench
 
-    def noting(name: str, wait: Wait = "spin") -> Any:
+    def noting(device: str, wait: Wait) -> Bench:
         waits.append(wait)
-        return real(name, wait)
+        return real(device, wait)
 
-    monkeypatch.setattr(claims, "open_device", noting)
+    monkeypatch.setattr(claims, "begin_bench", noting)
+    monkeypatch.setattr(claims_session, "begin_bench", noting)
     files = [small(tmp_path, name) for name in ("first", "asleep", "too", "last")]
     for path in files[1:3]:
         path.write_text(path.read_text().replace("warmup: 0,", "warmup: 0, wait: block,"))

@@ -11,6 +11,7 @@ import pytest
 from runner.device.contract import DeviceFacts
 from runner.errors import DeviceUnavailable, SpecError
 from runner.flow import RunOutcome, run_experiment
+from runner.forecast import Forecast
 from runner.measure.result import CaseResult
 from runner.measure.spent import SPENT
 from runner.results import read_results
@@ -46,6 +47,8 @@ class Watch:
 
     def opened(self, loaded: LoadedExperiment, facts: DeviceFacts, note: str, total: int) -> None:
         self.told.append(f"opened {facts.name}, {total} cases")
+
+    def foreseen(self, forecast: Forecast) -> None: ...
 
     def case_done(self, result: CaseResult, done: int, seconds_left: float) -> None:
         self.told.append(f"{done} {result.status}")

@@ -26,6 +26,11 @@ class Limits:
     host_bytes: int
     most_pinned: int | None = None
 
+    @property
+    def pinned_bytes(self) -> int:
+        """The most page-locked memory of one case in bytes."""
+        return int(self.host_bytes * PINNED_SHARE) if self.most_pinned is None else self.most_pinned
+
     def refusal_of(self, demand: Demand) -> str:
         """Return why a case of this demand cannot run, with the figures; empty where it fits."""
         needed, host = demand.pageable_bytes + demand.pinned_bytes, self.host_bytes
@@ -35,9 +40,9 @@ class Limits:
             )
         if needed > host - KEPT_FREE:
             return f"needs {needed:,} bytes of host memory, {max(0, host - KEPT_FREE):,} are available"
-        if self.most_pinned is not None and demand.pinned_bytes > self.most_pinned:
-            return f"pins {demand.pinned_bytes:,} bytes, more than the {self.most_pinned:,} that --allow-pinned allows"
-        if self.most_pinned is None and demand.pinned_bytes > host * PINNED_SHARE:
+        if demand.pinned_bytes > self.pinned_bytes:
+            if self.most_pinned is not None:
+                return f"pins {demand.pinned_bytes:,} bytes, more than the {self.most_pinned:,} that --allow-pinned allows"
             return (
                 f"pins {demand.pinned_bytes:,} bytes, more than half of the {host:,} bytes of host memory that are available; "
                 "--allow-pinned raises that limit"

@@ -14,6 +14,7 @@ from runner.execution.spread import WORTH_A_PROCESS, Spread, workers_for
 from runner.execution.work import Work
 from runner.expand import Case, expand
 from runner.flow import RunOutcome, run_experiment
+from runner.forecast import Forecast
 from runner.measure.result import CaseResult
 from runner.results import read_results
 from runner.resume import newest_run
@@ -63,6 +64,8 @@ class Watch:
         self.stop_after = stop_after
 
     def opened(self, loaded: LoadedExperiment, facts: DeviceFacts, note: str, total: int) -> None: ...
+
+    def foreseen(self, forecast: Forecast) -> None: ...
 
     def case_done(self, result: CaseResult, done: int, seconds_left: float) -> None:
         if done == self.stop_after:

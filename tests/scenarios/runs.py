@@ -6,6 +6,7 @@ from pathlib import Path
 
 from runner.device.contract import DeviceFacts
 from runner.flow import RunOutcome, run_experiment
+from runner.forecast import Forecast
 from runner.measure.result import CaseResult
 from runner.spec.load import LoadedExperiment, load_experiment
 
@@ -22,6 +23,8 @@ class Silent:
     """Listens and says nothing."""
 
     def opened(self, loaded: LoadedExperiment, facts: DeviceFacts, note: str, total: int) -> None: ...
+
+    def foreseen(self, forecast: Forecast) -> None: ...
 
     def case_done(self, result: CaseResult, done: int, seconds_left: float) -> None: ...
 
