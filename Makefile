@@ -21,7 +21,7 @@ CODE := runner tests benchmarks tools
 # The driver, not the toolkit, decides whether there is a GPU to ask.
 DRIVER := $(shell command -v nvidia-smi 2>/dev/null || ldconfig -p 2>/dev/null | sed -n 's/.*libcuda\.so\.1.*=> //p' | head -n 1)
 
-.PHONY: help run plan validate list claims doctor calibrate validate-model test soak check bench bench-gpu tables clean \
+.PHONY: help run plan validate list claims doctor calibrate validate-model test soak check bench bench-gpu tables clean docs reference \
   experiment-given
 .DEFAULT_GOAL := help
 
@@ -109,8 +109,16 @@ tables: $(STAMP) ## write the README's tables, page and picture from results/ref
 	$(PY) tools/readme_tables.py
 	PYTHONPATH=. $(PY) tools/pages.py
 
+reference: $(STAMP) ## write docs/reference/ from models, columns and commands, and the verdicts in docs/ from results/reference/
+	PYTHONPATH=. $(PY) tools/reference.py
+
+docs: $(STAMP) ## build the pages of docs/ into site/; a broken link is an error
+	@$(PY) -c 'import material' 2>/dev/null || $(PY) -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
+	@echo "Open site/index.html."
+
 clean: ## remove .venv and caches; results stay
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 experiment-given:

@@ -1,4 +1,4 @@
-"""Both recipes of CONTRIBUTING.md, followed to the letter in a copy of the package: what they name is all that is needed."""
+"""Both recipes of docs/howto, followed to the letter in a copy of the package: what they name is all that is needed."""
 
 from __future__ import annotations
 
@@ -10,71 +10,21 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.blocks import blocks_of
+
 ROOT = Path(__file__).resolve().parents[1]
-
-SCENARIO = '''
-"""`kind: echo` asks how long a copy there and back takes."""
-
-from typing import Literal
-
-from pydantic import Field
-
-from runner.device.contract import Trace
-from runner.memory import BufferKind
-from runner.plan import Drain, Plan
-from runner.scenarios.base import Scenario, Size, host_ms
-from runner.scenarios.builder import PlanWriter
-
-
-class Echo(Scenario):
-    """A copy to the device and back."""
-
-    kind: Literal["echo"] = Field(description="A copy to the device and back.")
-    buffer: BufferKind = Field("pinned", description="The host's buffers.")
-    size: Size = Field(description="Bytes.")
-
-    def payload_bytes(self) -> int:
-        """Return the bytes of one way."""
-        return self.size
-
-    def describe(self) -> str:
-        """Say what it does."""
-        return f"send {self.size:,} bytes and get them back"
-
-    def plan(self) -> Plan:
-        """Write both copies in one stream."""
-        writer = PlanWriter()
-        source, back = writer.buffer("source", self.buffer, self.size), writer.buffer("back", self.buffer, self.size)
-        device, stream = writer.device_buffer("device", self.size), writer.stream("stream")
-        writer.data(source)
-        writer.poison(back)
-        writer.mark("begin")
-        writer.copy(stream, "h2d", (device, 0), (source, 0), self.size)
-        writer.copy(stream, "d2h", (back, 0), (device, 0), self.size)
-        writer.lane.append(Drain(stream))
-        writer.mark("end")
-        writer.expect(back, self.size)
-        return writer.plan()
-
-    def figures(self, plan: Plan, trace: Trace) -> dict[str, float]:
-        """Return `wall_ms`."""
-        wall = host_ms(plan, trace, "begin", "end")
-        return {} if wall is None else {"wall_ms": wall}
-'''
-PROFILE_ENTRY = """
-  locked:
-    h2d: {points: [[0, 0]], then_gb_per_s: 5, how: assumed, source: half of the link}
-    d2h: {points: [[0, 0]], then_gb_per_s: 5, how: assumed, source: half of the link}
-    allocate: {points: [[0, 100000]], how: assumed, source: round}
-    free: {points: [[0, 100000]], how: assumed, source: round}
-"""
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """Return a folder with a copy of the package, to be changed as CONTRIBUTING.md says."""
+    """Return a folder with a copy of the package, to be changed as the recipes say."""
     shutil.copytree(ROOT / "runner", tmp_path / "runner", ignore=shutil.ignore_patterns("__pycache__"))
     return tmp_path
+
+
+def recipe(page: str) -> dict[str, str]:
+    """Return what a page of docs/howto gives to write, by the file that it belongs to."""
+    return {block.value: block.text for block in blocks_of(ROOT / "docs" / "howto" / page) if block.mark == "recipe"}
 
 
 def change(path: Path, old: str, new: str) -> None:
@@ -83,12 +33,10 @@ def change(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
 
 
-def run(checkout: Path, scenario: str) -> dict[str, str]:
-    """Run one case on the profile `test` with the changed package and return its row."""
-    (checkout / "new.yaml").write_text(
-        f"name: new\nquestion: Does it run?\nmeasure: {{warmup: 0, samples: 1}}\nscenarios:\n  one: {scenario}\n"
-    )
-    command = [sys.executable, "-m", "runner", "run", "new.yaml", "--device", "simulated:test", "--out", "out"]
+def run(checkout: Path, text: str) -> dict[str, str]:
+    """Run an experiment of one case on the profile `test` with the changed package and return its row."""
+    (checkout / "new.yaml").write_text(text, encoding="utf-8")
+    command = [sys.executable, "-m", "runner", "run", "new.yaml", "--device", "simulated:test", "--out", "out", "--no-report"]
     done = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     with (checkout / "out" / "new" / "latest" / "summary.csv").open(encoding="utf-8") as file:
@@ -97,30 +45,26 @@ def run(checkout: Path, scenario: str) -> dict[str, str]:
 
 
 def test_a_new_kind_of_scenario_is_a_file_and_its_name(checkout: Path) -> None:
-    scenarios = checkout / "runner" / "scenarios"
-    (scenarios / "echo.py").write_text(SCENARIO, encoding="utf-8")
-    change(
-        scenarios / "__init__.py",
-        "from runner.scenarios.hazard",
-        "from runner.scenarios.echo import Echo\nfrom runner.scenarios.hazard",
-    )
-    change(scenarios / "__init__.py", '    "transfer": Transfer,', '    "transfer": Transfer,\n    "echo": Echo,')
-    row = run(checkout, "{kind: echo, buffer: registered, size: 1MB}")
+    given = recipe("scenario.md")
+    assert sorted(given) == ["new.yaml", "runner/scenarios/__init__.py", "runner/scenarios/echo.py"]
+    table = checkout / "runner/scenarios/__init__.py"
+    (checkout / "runner/scenarios/echo.py").write_text(given["runner/scenarios/echo.py"], encoding="utf-8")
+    change(table, "from runner.scenarios.hazard", "from runner.scenarios.echo import Echo\nfrom runner.scenarios.hazard")
+    change(table, '    "transfer": Transfer,\n', f'    "transfer": Transfer,\n{given["runner/scenarios/__init__.py"]}')
+    row = run(checkout, given["new.yaml"])
     # Two copies at 10 GB/s and what their calls and the hand-over between the engines cost.
     assert 0.2 < float(row["median_wall_ms"]) < 0.21
     assert (row["status"], row["buffer"], row["size_bytes"]) == ("ok", "registered", "1000000")
 
 
 def test_a_new_kind_of_buffer_is_a_row_a_function_and_an_entry(checkout: Path) -> None:
-    package = checkout / "runner"
-    change(package / "memory.py", '"mapped", "managed"]', '"mapped", "managed", "locked"]')
-    change(
-        package / "memory.py",
-        "_ROWS: Final = (",
-        '_ROWS: Final = (\n    MemoryKind("locked", "locked memory", frozenset({"pinned"})),',
-    )
-    change(package / "device" / "profiles" / "test.yaml", "\n  pageable:", f"{PROFILE_ENTRY}  pageable:")
-    row = run(checkout, "{kind: transfer, buffer: locked, direction: h2d, size: 10MB}")
+    given = recipe("buffer-kind.md")
+    assert sorted(given) == ["new.yaml", "runner/device/profiles/test.yaml", "runner/memory.py"]
+    change(checkout / "runner/memory.py", '"mapped", "managed"]', '"mapped", "managed", "locked"]')
+    change(checkout / "runner/memory.py", "_ROWS: Final = (\n", f"_ROWS: Final = (\n{given['runner/memory.py']}")
+    profile = "runner/device/profiles/test.yaml"
+    change(checkout / profile, "\n  pageable:", f"\n{given[profile]}  pageable:")
+    row = run(checkout, given["new.yaml"])
     assert (row["status"], row["buffer"], row["memory_actual"]) == ("ok", "locked", "h2d_host=pinned")
     # 10 MB at 5 GB/s, and the microsecond of the event before them.
     assert float(row["median_event_ms"]) == 2.001
