@@ -5,6 +5,8 @@ DEVICE ?=
 OUT ?=
 SET ?=
 ARGS ?=
+WHEELS ?=
+CUDA ?=
 
 # Values reach the shell as they were typed, through the environment: blanks, quotes and dollars in them mean nothing to make.
 export DMALAB_EXP := $(value EXP)
@@ -12,17 +14,29 @@ export DMALAB_DEVICE := $(value DEVICE)
 export DMALAB_OUT := $(value OUT)
 export DMALAB_SET := $(value SET)
 export DMALAB_ARGS := $(value ARGS)
+export DMALAB_WHEELS := $(value WHEELS)
+export DMALAB_CUDA := $(value CUDA)
 
 VENV := .venv
 STAMP := $(VENV)/.installed
 PY := $(VENV)/bin/python
 CODE := runner tests benchmarks tools
 
+# With WHEELS=folder pip takes packages from there and asks no index, also for what builds a package.
+define offline
+	if [ -n "$$DMALAB_WHEELS" ]; then \
+	  PIP_FIND_LINKS=$$(cd "$$DMALAB_WHEELS" && pwd) || exit 2; PIP_NO_INDEX=1; \
+	  export PIP_FIND_LINKS PIP_NO_INDEX; \
+	fi; \
+	lock=requirements/lock-$$($(1) -c 'import sys; print("%d.%d" % sys.version_info[:2])').txt; \
+	[ -f "$$lock" ] || lock=/dev/null
+endef
+
 # The driver, not the toolkit, decides whether there is a GPU to ask.
 DRIVER := $(shell command -v nvidia-smi 2>/dev/null || ldconfig -p 2>/dev/null | sed -n 's/.*libcuda\.so\.1.*=> //p' | head -n 1)
 
-.PHONY: help run plan validate list claims doctor calibrate validate-model test soak check bench bench-gpu tables clean docs reference \
-  experiment-given
+.PHONY: help run plan validate list claims doctor calibrate validate-model test soak check bench bench-gpu tables cuda wheels lock \
+  schema clean docs reference experiment-given
 .DEFAULT_GOAL := help
 
 define dmalab
@@ -45,6 +59,7 @@ help: ## list the targets
 	@echo "SET=    KEY=VALUE changes the file for this run, several with ; between them:"
 	@echo "        SET='measure.samples=5; scenarios.overlapped.chunk=[8MiB, 16MiB]'"
 	@echo "ARGS=   anything else for the command"
+	@echo "WHEELS= a folder made by make wheels, to install from without network"
 
 run: experiment-given $(STAMP) ## run the experiment EXP
 	$(call dmalab,run)
@@ -109,6 +124,18 @@ tables: $(STAMP) ## write the README's tables, page and picture from results/ref
 	$(PY) tools/readme_tables.py
 	PYTHONPATH=. $(PY) tools/pages.py
 
+cuda: $(STAMP) ## make PyCUDA ready for this machine's NVIDIA driver, once more
+	@$(call offline,$(PY)); $(PY) -m runner install-cuda --lock "$$lock" --log $(VENV)/cuda.log $$DMALAB_ARGS
+
+wheels: $(STAMP) ## fetch all packages into the folder WHEELS, for a machine without network (CUDA=13.0: with a driver of that)
+	@set --; [ -z "$$DMALAB_CUDA" ] || set -- "$$@" --cuda "$$DMALAB_CUDA"; $(PY) tools/wheels.py --to "$${DMALAB_WHEELS:-wheels}" "$$@"
+
+lock: $(STAMP) ## write requirements/lock-*.txt anew, for each Python on PATH
+	$(PY) tools/lock.py
+
+schema: $(STAMP) ## write schema/experiment.schema.json from the models
+	$(PY) -m runner schema --out schema/experiment.schema.json
+
 reference: $(STAMP) ## write docs/reference/ from models, columns and commands, and the verdicts in docs/ from results/reference/
 	PYTHONPATH=. $(PY) tools/reference.py
 
@@ -126,18 +153,22 @@ experiment-given:
 	  echo "Say which experiment, as in: make run EXP=overlap.yaml. A path works too. In experiments/ there are:"; \
 	  (cd experiments && ls *.yaml | sed 's/^/  /'); exit 2; } >&2
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml $(wildcard requirements/lock-*.txt)
 	@for python in python3.13 python3.12 python3.11 python3.14 python3 none; do \
-	  [ "$$python" != none ] || { echo "dmalab needs Python 3.11 or newer, and found none: install python3.11 or newer." >&2; exit 3; }; \
+	  [ "$$python" != none ] || { echo "dmalab needs Python 3.11 or newer with its module venv, and found none; on Debian and" \
+	    "Ubuntu: sudo apt-get install -y python3 python3-venv" >&2; exit 3; }; \
 	  "$$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && break; \
 	done; \
+	$(call offline,"$$python"); \
 	echo "Installing into $(VENV) with $$("$$python" --version) ..."; \
-	"$$python" -m venv $(VENV) && $(PY) -m pip install --quiet --disable-pip-version-check -e '.[dev]' || { \
-	  echo "The installation into $(VENV) failed; what pip says stands above. It needs the package index once." >&2; exit 3; }
+	"$$python" -m venv $(VENV) && \
+	$(PY) -m pip install --quiet --disable-pip-version-check --constraint "$$lock" -e '.[dev]' || { \
+	  echo "The installation into $(VENV) failed; what pip says stands above. It needs the package index once, or WHEELS=folder" \
+	    "with what make wheels fetched where there is a network." >&2; exit 3; }
 ifneq ($(DRIVER),)
-	@echo "Found an NVIDIA driver ($(DRIVER)): installing PyCUDA ..."; \
-	$(PY) -m pip install --quiet --disable-pip-version-check -e '.[dev,cuda]' >$(VENV)/cuda.log 2>&1 || \
-	  echo "PyCUDA could not be installed (tried: pip install '.[cuda]'; it builds with the CUDA toolkit's nvcc and a C++" \
-	    "compiler; its words are in $(VENV)/cuda.log): going on with the simulated device." >&2
+	@echo "Found an NVIDIA driver ($(DRIVER)): making PyCUDA ready ..."; \
+	$(call offline,$(PY)); \
+	$(PY) -m runner install-cuda --lock "$$lock" --log $(VENV)/cuda.log || \
+	  echo "Going on with the simulated device; $(VENV)/cuda.log has every word, and make cuda tries again." >&2
 endif
 	@touch $@

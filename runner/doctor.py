@@ -19,6 +19,7 @@ from typing import Final, Literal
 
 from runner.device.contract import DeviceFacts
 from runner.device.select import open_device
+from runner.doctor_advice import System, cuda_line, in_checkout, pip_line, this_system
 from runner.doctor_probes import Check, probe
 from runner.errors import DeviceUnavailable
 from runner.measure.environment import (
@@ -95,7 +96,9 @@ def diagnose(device: str = "auto", root: Path = ROOT, environment: Mapping[str, 
     """
     asked = device.startswith("cuda")
     missing: Level = "bad" if asked else "warn"
-    checks = [*_software(missing, environment), *_host(root), *_variables(missing, root, environment)]
+    system = this_system(root, environment, container(root) or "")
+    checks = [*_software(missing, environment, system), *_host(root, environment, system)]
+    checks += _variables(missing, root, environment)
     try:
         opened = open_device(device)
     except DeviceUnavailable as error:
@@ -110,12 +113,12 @@ def diagnose(device: str = "auto", root: Path = ROOT, environment: Mapping[str, 
     return Diagnosis(facts.name, tuple(checks))
 
 
-def _software(missing: Level, environment: Mapping[str, str]) -> Iterator[Check]:
-    """Look for each piece by itself, so that all that is missing is told at once."""
+def _software(missing: Level, environment: Mapping[str, str], system: System) -> Iterator[Check]:
+    """Look for each piece by itself, so that all that is missing is told at once, each with the line that installs it here."""
     # Imported here: it needs NumPy, which the command line does not wait for.
     from runner.device.cuda.nvml import nvml_missing
     from runner.device.cuda.opening import load_module, require_driver_library
-    from runner.device.cuda.toolchain import find_nvcc
+    from runner.device.cuda.toolchain import find_nvcc, host_compiler
 
     name = "cuda"
 
@@ -136,23 +139,29 @@ def _software(missing: Level, environment: Mapping[str, str]) -> Iterator[Check]
         return find
 
     yield Check("python", "ok", f"{platform.python_version()}, NumPy {_version('numpy')}")
-    yield _piece("driver", driver, missing)
-    yield _piece("pycuda", package("pycuda.driver", "pycuda", "PyCUDA"), missing)
-    yield _piece("cuda-bindings", package("cuda.bindings.driver", "cuda-bindings", "cuda-bindings"), missing)
-    yield _piece("nvcc", compiler, missing)
+    ready = cuda_line(in_checkout())
+    yield _piece("driver", driver, missing, f"{system.install('driver')}; or use device: simulated, which needs none")
+    yield _piece("pycuda", package("pycuda.driver", "pycuda", "PyCUDA"), missing, ready)
+    yield _piece("cuda-bindings", package("cuda.bindings.driver", "cuda-bindings", "cuda-bindings"), missing, ready)
+    lacking = (
+        system.install("compiler")
+        if host_compiler(environment) is None
+        else f"{ready}; or for a CUDA toolkit {system.install('toolkit')}"
+    )
+    yield _piece("nvcc", compiler, missing, lacking)
     why = nvml_missing()
-    remedy = "pip install nvidia-ml-py; on a machine with the driver its library comes with it" if why else ""
+    remedy = f"{pip_line('nvidia-ml-py')}; its library comes with the driver" if why else ""
     yield Check("nvml", "warn" if why else "ok", why or f"nvidia-ml-py {_version('nvidia-ml-py')}", remedy)
 
 
-def _piece(name: str, find: Callable[[], str], missing: Level) -> Check:
+def _piece(name: str, find: Callable[[], str], missing: Level, remedy: str) -> Check:
     try:
         return Check(name, "ok", find())
     except DeviceUnavailable as error:
-        return Check(name, missing, error.why, error.remedy)
+        return Check(name, missing, error.why, remedy)
 
 
-def _host(root: Path) -> Iterator[Check]:
+def _host(root: Path, environment: Mapping[str, str], system: System) -> Iterator[Check]:
     """Check the limits and settings of the host."""
     around = ", in a container of " + within if (within := container(root)) else ""
     yield Check("host", "ok", f"{platform.release()}, virtualisation {virtualisation(root) or 'unknown'}{around}")
@@ -170,7 +179,8 @@ def _host(root: Path) -> Iterator[Check]:
         yield Check("huge pages", "ok", mode)
     slow = [each for each in governors(root) or [] if each != "performance"]
     if slow:
-        yield Check("cpu governor", "warn", ", ".join(slow), "sudo cpupower frequency-set -g performance")
+        first = "" if shutil.which("cpupower", path=environment.get("PATH", "")) else f"{system.install('cpupower')}; then "
+        yield Check("cpu governor", "warn", ", ".join(slow), f"{first}sudo cpupower frequency-set -g performance")
     quota = cgroup_limits(root).get("cpu.max", "max")
     if not quota.startswith("max"):
         found = f"the control group stops its threads after a quota (cpu.max {quota})"
@@ -207,7 +217,7 @@ def _device(facts: DeviceFacts) -> Iterator[Check]:
     yield Check("device", "ok", f"{facts.name} at {told.get('pci_bus_id')}, {versions}, {engines}")
     link = f"PCIe {told.get('pcie_generation')} x{told.get('pcie_width')} under load"
     if facts.link_gb_per_s is None:
-        remedy = "install nvidia-ml-py, or read `nvidia-smi -q` (GPU Link Info) while copies run"
+        remedy = f"{pip_line('nvidia-ml-py')}; or read `nvidia-smi -q` (GPU Link Info) while copies run"
         yield Check("link", "warn", "nobody tells its speed, so rates cannot be held against its limit", remedy)
     elif any(_below(facts, name) for name in ("pcie_generation", "pcie_width")):
         most = f"PCIe {told.get('pcie_generation_max')} x{told.get('pcie_width_max')}"

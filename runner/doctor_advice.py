@@ -117,6 +117,11 @@ def cuda_line(checkout: bool) -> str:
     return "type: make cuda" if checkout else "type: dmalab install-cuda"
 
 
+def in_checkout() -> bool:
+    """Tell whether this dmalab runs from a checkout, which has a Makefile."""
+    return (Path(__file__).resolve().parents[1] / "Makefile").is_file()
+
+
 def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8", errors="replace")

@@ -91,9 +91,8 @@ class Installer:
             return None
         if found.release[0] <= self.driver.release[0]:
             return found
-        self.say(
-            f"passing over {found.path}: nvcc {found.version} is newer than the driver, which speaks CUDA {self.driver.version}"
-        )
+        newer = f"nvcc {found.version} is newer than the driver, which has CUDA {self.driver.version}"
+        self.say(f"passing over {found.path}: {newer}")
         return None
 
     def _fetch_compiler(self) -> Nvcc:
@@ -103,9 +102,7 @@ class Installer:
                 f"this machine has no CUDA toolkit that its driver can use, and NVIDIA's packages for Python have no nvcc for "
                 f"CUDA {major}; for the toolkit {self.system.install('toolkit')}; or install a driver of CUDA 13 (580 or newer)"
             )
-        self.say(
-            f"no CUDA toolkit here: fetching nvcc, headers and runtime from NVIDIA's packages for CUDA {self.driver.version} ..."
-        )
+        self.say(f"fetching nvcc, headers and runtime from NVIDIA's packages for CUDA {self.driver.version}; about 100 MB ...")
         with tempfile.TemporaryDirectory() as scratch:
             self._pip(Path(scratch), [], compiler_packages(self.driver.release), None)
         folder = Path(sysconfig.get_path("purelib")) / "nvidia" / f"cu{major}" / "bin"
