@@ -24,11 +24,12 @@ SLACK = 64 * 2**20
 
 @pytest.fixture
 def bench() -> Iterator[Bench]:
-    with closing(begin_bench("cuda", "spin")) as bench:
-        try:
-            bench.open()
-        except DeviceUnavailable as error:
-            pytest.skip(str(error))
+    try:
+        bench = begin_bench("cuda", "spin")
+        bench.open()
+    except DeviceUnavailable as error:
+        pytest.skip(str(error))
+    with closing(bench):
         yield bench
 
 
