@@ -29,6 +29,7 @@ from runner.measure.preflight import Limits, available_host_bytes
 from runner.measure.result import CaseResult, Status
 from runner.measure.sentinel import describe_sentinel
 from runner.measure.spent import Spent, measuring_share, spent_of_run
+from runner.remaining import Remaining
 from runner.resume import Earlier, header_of, take_up
 from runner.rows import RunInfo
 from runner.run_folder import RunFolder, describe_device, describe_host, utc_now
@@ -118,8 +119,9 @@ def run_experiment(
         try:
             watcher.opened(loaded, opened.facts, opened.note, len(cases))
             with spent.on("start_up"):
-                watcher.foreseen(_foreseen(folder, work, opened.facts))
-            _sweep(bench, work, logbook, watcher, TimelineFile(folder.path))
+                forecast = _foreseen(folder, work, opened.facts)
+                watcher.foreseen(forecast)
+            _sweep(bench, work, logbook, watcher, TimelineFile(folder.path), forecast.seconds)
             with spent.on("start_up"):
                 run.states += [facts for facts in [bench.facts_at_end()] if facts is not None]
         except (StoppedAtOnce, NotKept):
@@ -179,16 +181,18 @@ def _foreseen(folder: RunFolder, work: Work, facts: DeviceFacts) -> Forecast:
     return forecast
 
 
-def _sweep(bench: Bench, work: Work, logbook: Logbook, watcher: Watcher, timelines: TimelineFile) -> None:
+def _sweep(
+    bench: Bench, work: Work, logbook: Logbook, watcher: Watcher, timelines: TimelineFile, foreseen_s: float | None
+) -> None:
     """Play the cases into the logbook and their timelines into a file, telling the watcher how long the rest will likely take."""
     effort = [0 if case.excluded else case.model.payload_bytes() + SMALLEST_EFFORT for case in logbook.cases]
-    begun, done, total = time.monotonic(), 0, sum(effort[case.index] for case in work.cases)
+    begun, done = time.monotonic(), 0
+    remaining = Remaining(sum(effort[case.index] for case in work.cases), foreseen_s)
     for measured in bench.sweep(work):
         ended = replace(measured, result=timelines.keep(measured.result))
         logbook.ended(ended)
         done += effort[ended.result.case.index]
-        left = (time.monotonic() - begun) * (total - done) / done if done else 0.0
-        watcher.case_done(ended.result, len(logbook.results), left)
+        watcher.case_done(ended.result, len(logbook.results), remaining.seconds(done, time.monotonic() - begun))
     logbook.read()
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Final
 
 from runner.device.contract import Device
 from runner.device.select import open_twin
+from runner.device.simulated.profile_files import newest_calibrated
 from runner.errors import CaseError
 from runner.expand import Case, expand
-from runner.measure.companions import CompanionBook
+from runner.measure.companions import CompanionBook, companion_plays
+from runner.measure.engine import ENGINE_PLAYS
 from runner.plan import Demand, Fill, Plan
 from runner.plan_check import check_plan
 from runner.scenarios.base import Known, Scenario
@@ -21,11 +23,15 @@ from runner.spec.load import LoadedExperiment
 
 PRICED_CASES: Final = 60
 """Cases that are really played on the simulated device; the others are taken to cost the mean of these."""
-PRICED_OPERATIONS: Final = 10_000
+PRICED_OPERATIONS: Final = 20_000
 """Operations after which no further case is played, so that the price of large pipelines does not take seconds itself."""
 SHOWN_CASES: Final = 12
-FILLED_BYTES_PER_SECOND: Final = 8e9
-"""Rate at which patterns are written and compared outside the timed region; assumed, a host of 16 cores is faster."""
+FILLED_BYTES_PER_SECOND: Final = 20e9
+"""Rate at which patterns are written and compared outside the timed region, as beside an H200 (16 processors)."""
+CASE_S: Final = 0.1
+"""What a case costs beside its plays and its data: allocating, binding, reading recorded plays, judging; as beside an H200."""
+START_S: Final = 2.0
+"""What a run on a real device costs before its first case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +70,7 @@ class _Tally:
 def price(loaded: LoadedExperiment, *, device: str | None, max_cases: int) -> Price:
     """Go through the grid once, keeping only counts and a spread of cases, and play that spread on a simulated device.
 
-    A file for a real device is priced with the `h200` profile; the estimate is no promise.
+    A file for a real device is priced as `stand_in` says; the estimate is no promise.
     """
     measure = loaded.experiment.measure
     tallies: dict[str, _Tally] = {}
@@ -119,6 +125,14 @@ def glance(cases: Sequence[Case], measure: Measure, device: str) -> Glance:
     return _glance(spread, len(cases), measure, device)
 
 
+def stand_in(device: str) -> str:
+    """Return the name of the simulated device that a real one is priced by: the newest calibrated here, if there is one."""
+    if device.startswith("simulated"):
+        return device
+    calibrated = newest_calibrated()
+    return f"simulated:{calibrated}" if calibrated else device
+
+
 def largest(demands: Iterable[Demand]) -> Demand:
     """Return the most of each sort of memory; zeros where there is nothing."""
     sorts = ("pageable_bytes", "pinned_bytes", "device_bytes")
@@ -127,9 +141,10 @@ def largest(demands: Iterable[Demand]) -> Demand:
 
 
 def _glance(spread: _Spread, count: int, measure: Measure, device: str) -> Glance:
-    with closing(open_twin(device)) as simulated:
+    with closing(open_twin(stand_in(device))) as simulated:
         seconds, demand, priced = _play(simulated, spread.scattered(), measure)
-        return Glance(seconds / max(1, priced) * count, demand, priced, simulated.facts().name)
+        whole = START_S + seconds / priced * count if priced else 0.0
+        return Glance(whole, demand, priced, simulated.facts().name)
 
 
 class _Spread:
@@ -156,22 +171,51 @@ class _Spread:
 def _play(device: Device, cases: Sequence[Case], measure: Measure) -> tuple[float, Demand, int]:
     """Return the seconds that these cases would take on a real device, the most memory that any of them holds, and how many
     were played before PRICED_OPERATIONS were spent.
+
+    Companions are counted once each: those that cases share, and that the cases which were not looked at have of their own, too.
     """
-    plays = measure.warmup + measure.most_samples()
-    seconds, operations = 0.0, 0
+    till = _Till(device, measure)
     demands: list[Demand] = []
-    book = CompanionBook(device, device.facts().host_bytes or 0, measure)
     for case in cases:
-        if operations > PRICED_OPERATIONS:
+        if till.operations > PRICED_OPERATIONS:
             break
         demands.append(case.model.demand())
+        till.add(case)
+    return till.seconds, largest(demands), len(demands)
+
+
+@dataclass(slots=True)
+class _Till:
+    """Adds up what cases would cost; `operations` is what the plays that tell it consisted of."""
+
+    device: Device
+    measure: Measure
+    seconds: float = 0.0
+    operations: int = 0
+    book: CompanionBook = field(init=False)
+    companions: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.book = CompanionBook(self.device, self.device.facts().host_bytes or 0, self.measure)
+
+    def add(self, case: Case) -> None:
+        """Add a case with its warm-ups, samples and recorded plays, and those of its companions that no case before it had."""
+        measure = self.measure
         try:
-            plan = _resolved(case, book).plan()
+            model = _resolved(case, self.book)
+            self._add(model.plan(), (max(2, measure.warmup) if measure.warmup else 0) + measure.most_samples() + ENGINE_PLAYS)
         except CaseError:
-            continue
-        operations += sum(len(lane) for lane in plan.lanes)
-        seconds += plays * (sum(_walls(device, plan)) + _untimed_bytes(plan) / FILLED_BYTES_PER_SECOND)
-    return seconds, largest(demands), len(demands)
+            return
+        self.seconds += CASE_S
+        for companion in model.companions().values():
+            name = companion.model_dump_json()
+            if name not in self.companions:
+                self.companions.add(name)
+                self._add(companion.plan(), companion_plays(measure))
+
+    def _add(self, plan: Plan, plays: int) -> None:
+        self.operations += sum(len(lane) for lane in plan.lanes)
+        self.seconds += plays * (_wall_s(self.device, plan) + _untimed_bytes(plan) / FILLED_BYTES_PER_SECOND)
 
 
 def _resolved(case: Case, book: CompanionBook) -> Scenario:
@@ -182,15 +226,18 @@ def _resolved(case: Case, book: CompanionBook) -> Scenario:
         return book.prepare(case).case.model
 
 
-def _walls(device: Device, plan: Plan) -> Iterator[float]:
-    """Yield the seconds between the first and the last mark of one play, nothing where the device refuses the Plan."""
+def _wall_s(device: Device, plan: Plan) -> float:
+    """Return the seconds between the first and the last mark of one play, or timed event where it has none, 0 where the device
+    refuses the Plan.
+    """
     try:
         check_plan(plan)
         with closing(device.open(plan)) as session:
-            marks = [mark for mark in session.play(0).host_ns if mark is not None]
-            yield (max(marks) - min(marks)) / 1e9
+            trace = session.play(0)
     except CaseError:
-        return
+        return 0.0
+    times = [ns for ns in trace.host_ns if ns is not None] or [ns for ns in trace.event_ns if ns is not None]
+    return (max(times) - min(times)) / 1e9 if times else 0.0
 
 
 def _untimed_bytes(plan: Plan) -> int:

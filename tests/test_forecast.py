@@ -70,7 +70,8 @@ def test_a_real_run_is_told_how_long_it_likely_takes(loaded: LoadedExperiment) -
     forecast = foreseen(loaded, Limits(facts("cuda"), 64 * GIB))
     assert forecast.seconds is not None
     twice = foresee([*expand(loaded)] * 2, loaded.experiment.measure, Limits(facts("cuda"), 64 * GIB))
-    assert twice.seconds == pytest.approx(2 * forecast.seconds, rel=0.01)
+    assert twice.seconds is not None
+    assert forecast.seconds < twice.seconds < 2 * forecast.seconds, "the start and shared companions are paid for once"
     assert forecast.lines()[1].endswith("of measuring, by a simulated device")
 
 

@@ -80,7 +80,7 @@ class CompanionBook:
 
     def _play(self, name: str, model: Scenario, spent: Spent) -> list[Sample]:
         """Play a companion some times, first to warm up; nothing where the device refuses it or its data are wrong."""
-        count = 1 if self.device.deterministic else 1 + min(self.measure.samples, MOST_SAMPLES)
+        count = 1 if self.device.deterministic else companion_plays(self.measure)
         taken: list[Sample] = []
         with spent.on("plans"):
             plan = model.plan()
@@ -101,6 +101,11 @@ class CompanionBook:
         except CaseError:
             return []
         return taken[1:] or taken
+
+
+def companion_plays(measure: Measure) -> int:
+    """Return how often a companion is played on a device whose plays differ: once to warm up, then its samples."""
+    return 1 + min(measure.samples, MOST_SAMPLES)
 
 
 def known_of(companions: Mapping[str, Scenario], medians: Mapping[str, float | None], host_bytes: int) -> Known:

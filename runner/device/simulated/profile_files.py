@@ -42,6 +42,12 @@ def passed_over() -> list[tuple[str, Path]]:
     return sorted((name, path) for name, path in _user_files().items() if name in shipped_names())
 
 
+def newest_calibrated() -> str:
+    """Return the name of the user's profile that was written last, empty where there is none."""
+    files = {name: path for name, path in _user_files().items() if name not in shipped_names()}
+    return max(files, key=lambda name: files[name].stat().st_mtime, default="")
+
+
 def user_folder(environment: Mapping[str, str] = os.environ) -> Path:
     """Return the folder of the user's profiles, `dmalab/profiles` where the system keeps the data of programs."""
     home = environment.get("XDG_DATA_HOME") or environment.get("LOCALAPPDATA")
