@@ -24,14 +24,14 @@ from pydantic_core import PydanticCustomError
 from runner import __version__, cli_results
 from runner.cli_fleet import FailOption, RunAsked
 from runner.cli_reports import ExportOption, ReportOption, after_run
-from runner.cli_shell import coloured, guarded, say
+from runner.cli_shell import JsonOption, QuietOption, coloured, guarded, hushed, is_hushed, say, say_json
 from runner.device.ranges import NVTX
 from runner.errors import InputError
 from runner.expand import MOST_CASES
 from runner.garbage import collect_seldom
 from runner.grid_count import GridCount, count_grid
 from runner.spec.experiment import check_device
-from runner.spec.load import LoadedExperiment, load_experiment
+from runner.spec.load import LoadedExperiment, list_experiments, load_experiment
 from runner.units import ALLOWED_SIZE, counted, parse_size
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ Result = TypeVar("Result")
 app = typer.Typer(
     help="Declarative experiments on how bytes cross between host and GPU: YAML in, tidy tables out.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -72,8 +71,17 @@ def checked_size(text: str | None) -> str | None:
     return text
 
 
-FileArgument = Annotated[str, typer.Argument(help="A path, or a name in experiments/.", metavar="FILE")]
-FilesArgument = Annotated[list[str], typer.Argument(help="Paths, or names in experiments/.", metavar="FILE")]
+def begun_names(begun: str) -> list[str]:
+    """Return the experiments whose names begin so, for a shell to complete with; paths it completes by itself."""
+    return [name for name in list_experiments() if name.startswith(begun)]
+
+
+FileArgument = Annotated[
+    str, typer.Argument(help="A path, or a name in experiments/.", metavar="FILE", autocompletion=begun_names)
+]
+FilesArgument = Annotated[
+    list[str], typer.Argument(help="Paths, or names in experiments/.", metavar="FILE", autocompletion=begun_names)
+]
 DeviceOption = Annotated[
     str | None,
     typer.Option(
@@ -148,8 +156,12 @@ def run(
     ] = None,
     nvtx: Annotated[bool, typer.Option("--nvtx", help="Name cases and operations for nsys, on a GPU; rows are flagged.")] = False,
     fail_on: FailOption = None,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
 ) -> int:
     """Run every case of each FILE and write its tables; nothing runs if one of the files is bad."""
+    from runner.scripted import run_told
+
     if nvtx:
         os.environ[NVTX] = "1"  # the device may be opened in a process of its own
     experiments = load_all(files, overrides or [])
@@ -157,15 +169,20 @@ def run(
         count_all(experiments, max_cases)
     most_pinned = None if allow_pinned is None else parse_size(allow_pinned)
     asked = RunAsked(device, out, max_cases, resume, most_pinned, workers, fail_on, watching)
-    codes = []
-    for loaded in experiments:
-        folder, code = asked.run(loaded)
-        if folder is not None and (report or export):
-            say(after_run(folder, page=report, forms=export or []))
-        codes.append(code)
-        if code == 130:
-            say(["Interrupted; the same command with --resume goes on from here."])
-            break
+    codes, told = [], []
+    with hushed(quiet or as_json):
+        for loaded in experiments:
+            folder, code = asked.run(loaded)
+            if folder is not None and (report or export):
+                say(after_run(folder, page=report, forms=export or []))
+            codes.append(code)
+            if as_json:
+                told.append(run_told(loaded.experiment.name, folder, code))
+            if code == 130:
+                say(["Interrupted; the same command with --resume goes on from here."])
+                break
+    if as_json:
+        say_json({"runs": told, "exit_code": min(codes, key=WORST_FIRST.index)})
     return min(codes, key=WORST_FIRST.index)
 
 
@@ -176,25 +193,43 @@ def plan(
     device: DeviceOption = None,
     overrides: SetOption = None,
     max_cases: CasesOption = MOST_CASES,
+    as_json: JsonOption = False,
 ) -> int:
     """Show what a run of FILE would do and cost, without running it."""
     from runner.pricing import price
     from runner.screen import price_grid, price_lines
+    from runner.scripted import plan_told
 
     (loaded,) = load_all([file], overrides or [])
     cost = price(loaded, device=device, max_cases=max_cases)
+    if as_json:
+        say_json(plan_told(loaded, cost))
+        return 0
     say([*price_lines(loaded, cost), "", *price_grid(cost).lines()])
     return 0
 
 
 @app.command()
 @guarded
-def validate(files: FilesArgument, overrides: SetOption = None, max_cases: CasesOption = MOST_CASES) -> int:
+def validate(
+    files: FilesArgument,
+    overrides: SetOption = None,
+    max_cases: CasesOption = MOST_CASES,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> int:
     """Check each FILE and every case of its grid; all problems of all files are shown."""
+    if as_json:
+        from runner.scripted import files_told
+
+        told = files_told(files, overrides or [], max_cases)
+        say_json(told)
+        return 0 if all(each["ok"] for each in told["files"]) else InputError.exit_code
     experiments = load_all(files, overrides or [])
-    for loaded, counts in zip(experiments, count_all(experiments, max_cases), strict=True):
-        excluded = f", {counts.excluded:,} of them excluded" if counts.excluded else ""
-        say([f"{loaded.path}: all well, {counted(counts.cases, 'case')}{excluded}", *counts.advice_lines()])
+    with hushed(quiet):
+        for loaded, counts in zip(experiments, count_all(experiments, max_cases), strict=True):
+            excluded = f", {counts.excluded:,} of them excluded" if counts.excluded else ""
+            say([f"{loaded.path}: all well, {counted(counts.cases, 'case')}{excluded}", *counts.advice_lines()])
     return 0
 
 
@@ -202,10 +237,16 @@ def validate(files: FilesArgument, overrides: SetOption = None, max_cases: Cases
 @guarded
 def list_things(
     topic: Annotated[Topic | None, typer.Argument(help="What to list; everything where omitted.")] = None,
+    as_json: JsonOption = False,
 ) -> int:
     """List the experiments, the profiles of simulated devices, or the kinds of scenarios and buffers."""
     from runner import catalogue
 
+    if as_json:
+        from runner.scripted import catalogue_told
+
+        say_json(catalogue_told(topic))
+        return 0
     topics = {
         Topic.experiments: catalogue.experiment_lines,
         Topic.profiles: catalogue.profile_lines,
@@ -246,13 +287,15 @@ def claims(
 @guarded
 def doctor(
     device: DeviceOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Write the checks as JSON, for a program.")] = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
 ) -> int:
     """Check what this machine has and whether its numbers could be trusted, and say what to change where not."""
     from runner.doctor import diagnose
 
     diagnosis = diagnose(device or "auto")
-    say([diagnosis.as_json()] if as_json else coloured(diagnosis.lines()))
+    with hushed(quiet):
+        say([diagnosis.as_json()] if as_json else coloured(diagnosis.lines()))
     return diagnosis.exit_code
 
 
@@ -298,7 +341,7 @@ def watching() -> Iterator[Watcher]:
     from runner.watch import LineWatcher, TerminalWatcher, bar_columns
 
     console = Console(highlight=False, markup=False)
-    if not console.is_interactive:
+    if is_hushed() or not console.is_interactive:
         yield LineWatcher(lambda line: say([line]))
         return
     progress = Progress(*bar_columns(), console=console, auto_refresh=False, transient=True)

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from runner.cli_model import show_predicted
-from runner.cli_shell import guarded, say
+from runner.cli_shell import JsonOption, guarded, hushed, say, say_json
 from runner.errors import UsageError
 
 if TYPE_CHECKING:
     from runner.compare import Comparison
     from runner.history import History
+    from runner.rows import Row
 
 REGRESSION: int = 5
 """The exit code of a regression that `--fail-on` asks for."""
@@ -53,11 +54,14 @@ def compare(
         str | None,
         typer.Option("--profile", help="The profile for --predicted; by the device's name where omitted.", metavar="NAME"),
     ] = None,
+    as_json: JsonOption = False,
 ) -> int:
     """Say which cases of run B are faster or slower than in run A, and which cannot be told; or show a folder's history."""
     if predicted or profile:
         if b is not None:
             raise UsageError("--predicted holds one run against a profile; leave B out")
+        if as_json:
+            raise UsageError("--json tells of --predicted nothing; its table is predicted.csv")
         show_predicted(a, profile, csv)
         return 0
     from runner.compare_gate import gate_lines, parse_gate, parse_share
@@ -67,12 +71,20 @@ def compare(
     if b is None:
         if fail_on:
             raise UsageError("--fail-on needs two runs, A and B")
-        _show_histories(a, metric, share, csv, picture)
+        with hushed(as_json):
+            rows = _show_histories(a, metric, share, csv, picture)
+        if as_json:
+            say_json({"cases": rows})
         return 0
     allowed = Allowed.simulated in (allow or [])
     comparison = _compared(a, b, metric, share, allow_simulated=allowed)
     failures = gate_lines(comparison, gate, allow_simulated=allowed)
-    _show_comparison(comparison, failures, csv, picture)
+    with hushed(as_json):
+        _show_comparison(comparison, failures, csv, picture)
+    if as_json:
+        from runner.compare_page import comparison_rows
+
+        say_json({"cases": comparison_rows(comparison), "failures": failures})
     return REGRESSION if failures else 0
 
 
@@ -103,19 +115,22 @@ def _show_comparison(comparison: Comparison, failures: list[str], csv: Path | No
         say([f"The picture is {picture}."])
 
 
-def _show_histories(folder: Path, metric: str | None, threshold: float, csv: Path | None, picture: Path | None) -> None:
+def _show_histories(folder: Path, metric: str | None, threshold: float, csv: Path | None, picture: Path | None) -> list[Row]:
+    """Show every history of a folder, write what was asked for, and return a row a case and run."""
     from runner.history import HISTORY_COLUMNS, history_grid, history_lines, history_rows, read_histories
     from runner.tables import write_csv
 
     histories = read_histories(folder, metric, threshold)
     for place, history in enumerate(histories):
         say([*([""] if place else []), *history_lines(history), "", *history_grid(history).lines()])
+    rows = [row for history in histories for row in history_rows(history)]
     if csv is not None:
-        write_csv(csv, (row for history in histories for row in history_rows(history)), HISTORY_COLUMNS)
+        write_csv(csv, rows, HISTORY_COLUMNS)
         say([f"Every case of every run is in {csv}."])
     if picture is not None:
         _draw_history(histories, picture)
         say([f"The picture is {picture}."])
+    return rows
 
 
 def _draw_history(histories: list[History], picture: Path) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -17,6 +20,10 @@ from runner.errors import DmalabError, EnvironmentProblem
 
 CLOSED_PIPE: Final = 141
 """What a shell gives for a command whose reader went away, as in `dmalab list | head`."""
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Write one JSON object instead of text, for a script.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Write nothing but errors; the exit code tells.")]
+_hushed: ContextVar[bool] = ContextVar("hushed", default=False)
 
 
 def guarded(verb: Callable[..., int]) -> Callable[..., None]:
@@ -43,8 +50,30 @@ def guarded(verb: Callable[..., int]) -> Callable[..., None]:
     return command
 
 
+@contextmanager
+def hushed(hush: bool = True) -> Iterator[None]:
+    """Let `say` print nothing within, where `hush` is true."""
+    before = _hushed.set(hush or is_hushed())
+    try:
+        yield
+    finally:
+        _hushed.reset(before)
+
+
+def is_hushed() -> bool:
+    """Tell whether `say` prints nothing now, so that nobody needs to draw anything either."""
+    return _hushed.get()
+
+
+def say_json(content: Any) -> None:
+    """Print one JSON object."""
+    say([json.dumps(content, indent=2, ensure_ascii=False)])
+
+
 def say(lines: Sequence[str]) -> None:
     """Print lines at once, so that a pipe sees each as it comes; raises EnvironmentProblem where they cannot be written."""
+    if is_hushed():
+        return
     try:
         print("\n".join(lines), flush=True)
     except BrokenPipeError:

@@ -21,7 +21,7 @@ from runner.rows import Row
 from runner.screen import Grid
 from runner.stats import median
 from runner.two_samples import Times
-from runner.units import counted
+from runner.units import counted, local_time
 
 if TYPE_CHECKING:
     from runner.results import Results
@@ -109,7 +109,7 @@ def history_lines(history: History) -> list[str]:
     """Say what the history is of, and name each change, the largest first."""
     first, last = history.runs[0], history.runs[-1]
     lines = [f"SIMULATED: all times are computed from {first.device}."] if first.device_kind == "simulated" else []
-    span = f" from {_time(first)[:10]} to {_time(last)[:10]}" if first.started else ""
+    span = f" from {local_time(first.started)[:10]} to {local_time(last.started)[:10]}" if first.started else ""
     lines.append(f"{first.experiment} on {first.device}: {counted(len(history.runs), 'run')}{span}.")
     changes = [(max(each.ratio, 1 / each.ratio), series, each) for series in history.series for each in series.changes]
     for _, series, change in sorted(changes, key=lambda each: -each[0])[:MOST_ROWS]:

@@ -1,8 +1,9 @@
-"""Exact reading and writing of byte sizes, and short writing of durations. Integers and `Decimal` only, never floats."""
+"""Exact reading and writing of byte sizes, by integers and `Decimal` alone, and short writing of durations and times."""
 
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from decimal import Decimal
 from typing import Final
 
@@ -76,6 +77,11 @@ def format_seconds(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
     return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def local_time(utc: str) -> str:
+    """Write a time of a file, which is UTC, for a person: the minute in this machine's own zone, `2026-11-29 18:09`."""
+    return datetime.fromisoformat(utc.replace("Z", "+00:00")).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 def _in_range(size: int, text: str) -> int:
