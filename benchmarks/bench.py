@@ -77,6 +77,7 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         figures = [*start_to_first_row(Path(folder)), *plan_of_a_large_grid(Path(folder)), *a_thousand_rings(Path(folder))]
+        figures += ten_thousand_rings(Path(folder))
     width = max(len(figure.name) for figure in figures)
     for figure in figures:
         print(figure.line(width))
@@ -134,6 +135,18 @@ def a_thousand_rings(folder: Path) -> list[Figure]:
         assert len(rows) == 1000, f"{len(rows)} rows"
         assert {row["status"] for row in rows} == {"ok"}
     return [Figure("1,000 simulated rings, YAML to CSV", seconds, 5.0, "s"), *own_cost(folder / "rings" / "rings")]
+
+
+def ten_thousand_rings(folder: Path) -> list[Figure]:
+    """Time of 10,000 such rings, once, by as many processes as there are processors, and the memory of the largest of them."""
+    path = folder / "many.yaml"
+    text = RINGS.replace("rings", "many", 1).replace("1,000", "10,000")
+    path.write_text(text.format(chunks=[MIB // 2 + 4096 * n for n in range(1250)], streams=list(range(1, 9))))
+    seconds, peak = timed(runner("run", path, "--device", "simulated", "--no-report", "--out", folder / "many"))
+    return [
+        Figure("10,000 simulated rings, YAML to CSV", seconds, 30.0, "s"),
+        Figure("10,000 simulated rings, largest process", peak, 500.0, "MB"),
+    ]
 
 
 def own_cost(folder: Path) -> list[Figure]:
