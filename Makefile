@@ -4,6 +4,7 @@ EXP ?=
 DEVICE ?=
 OUT ?=
 SET ?=
+CLUSTER ?=
 ARGS ?=
 WHEELS ?=
 CUDA ?=
@@ -13,6 +14,7 @@ export DMALAB_EXP := $(value EXP)
 export DMALAB_DEVICE := $(value DEVICE)
 export DMALAB_OUT := $(value OUT)
 export DMALAB_SET := $(value SET)
+export DMALAB_CLUSTER := $(value CLUSTER)
 export DMALAB_ARGS := $(value ARGS)
 export DMALAB_WHEELS := $(value WHEELS)
 export DMALAB_CUDA := $(value CUDA)
@@ -35,7 +37,7 @@ endef
 # The driver, not the toolkit, decides whether there is a GPU to ask.
 DRIVER := $(shell command -v nvidia-smi 2>/dev/null || ldconfig -p 2>/dev/null | sed -n 's/.*libcuda\.so\.1.*=> //p' | head -n 1)
 
-.PHONY: help run plan validate list claims doctor calibrate validate-model test soak check bench bench-gpu tables cuda wheels lock \
+.PHONY: help run plan validate list claims doctor calibrate validate-model test test-cluster soak check bench bench-gpu tables cuda wheels lock \
   schema clean docs reference experiment-given
 .DEFAULT_GOAL := help
 
@@ -44,6 +46,7 @@ define dmalab
 	[ -z "$$DMALAB_DEVICE" ] || set -- "$$@" --device "$$DMALAB_DEVICE"; \
 	[ -z "$$DMALAB_OUT" ] || set -- "$$@" --out "$$DMALAB_OUT"; \
 	blanks=$$IFS; IFS=';'; for pair in $$DMALAB_SET; do set -- "$$@" --set "$$pair"; done; IFS=$$blanks; \
+	[ -z "$$DMALAB_CLUSTER" ] || set -- "$$@" --cluster "$$DMALAB_CLUSTER"; \
 	$(PY) -m runner $(1) "$$@" $$DMALAB_ARGS
 endef
 
@@ -58,6 +61,7 @@ help: ## list the targets
 	@echo "OUT=    a folder instead of results/"
 	@echo "SET=    KEY=VALUE changes the file for this run, several with ; between them:"
 	@echo "        SET='measure.samples=5; scenarios.overlapped.chunk=[8MiB, 16MiB]'"
+	@echo "CLUSTER= a Dask scheduler's address, or local:4 for four workers here; see docs/cluster.md"
 	@echo "ARGS=   anything else for the command"
 	@echo "WHEELS= a folder made by make wheels, to install from without network"
 
@@ -107,6 +111,9 @@ endif
 
 soak: $(STAMP) ## run the tests of chance in full: kills at 200 moments, 100,000 files; an hour
 	DMALAB_SOAK=1 $(PY) -m pytest -q -n auto tests/soak
+
+test-cluster: $(STAMP) ## run the large tests of clusters: 10,000 cases, killed workers, 1,000 workers; a quarter of an hour
+	DMALAB_CLUSTER_TESTS=1 $(PY) -m pytest -q tests/cluster
 
 check: $(STAMP) ## run the linter, the type checker and the tests
 	$(VENV)/bin/ruff check $(CODE)

@@ -22,7 +22,7 @@ import typer
 from pydantic_core import PydanticCustomError
 
 from runner import __version__, cli_results
-from runner.cli_fleet import FailOption, RunAsked
+from runner.cli_fleet import ClusterOption, FailOption, RunAsked, TlsOption
 from runner.cli_reports import ExportOption, ReportOption, after_run
 from runner.cli_shell import JsonOption, QuietOption, coloured, guarded, hushed, is_hushed, say, say_json
 from runner.device.ranges import NVTX
@@ -156,6 +156,8 @@ def run(
     ] = None,
     nvtx: Annotated[bool, typer.Option("--nvtx", help="Name cases and operations for nsys, on a GPU; rows are flagged.")] = False,
     fail_on: FailOption = None,
+    cluster: ClusterOption = None,
+    tls: TlsOption = "",
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> int:
@@ -168,7 +170,7 @@ def run(
     if len(experiments) > 1:
         count_all(experiments, max_cases)
     most_pinned = None if allow_pinned is None else parse_size(allow_pinned)
-    asked = RunAsked(device, out, max_cases, resume, most_pinned, workers, fail_on, watching)
+    asked = RunAsked(device, out, max_cases, resume, most_pinned, workers, fail_on, cluster, tls, watching)
     codes, told = [], []
     with hushed(quiet or as_json):
         for loaded in experiments:

@@ -29,6 +29,18 @@ class Odd(StrEnum):
 FailOption = Annotated[Odd | None, typer.Option("--fail-on", help="Of many GPUs: exit with 5 where one is an outlier.")]
 
 
+ClusterOption = Annotated[
+    str | None,
+    typer.Option("--cluster", help="A Dask scheduler, as tcp://host:8786, or local:N for N workers here.", metavar="ADDRESS"),
+]
+TlsOption = Annotated[
+    str,
+    typer.Option(
+        "--tls", help="For tls:// schedulers: a folder with ca.pem, cert.pem, key.pem, or CA,CERT,KEY.", metavar="FILES"
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True)
 class RunAsked:
     """What `run` was asked for, whatever the file; `watching` lends what follows a run of one table."""
@@ -40,6 +52,8 @@ class RunAsked:
     most_pinned: int | None
     workers: int | None
     fail_on: Odd | None
+    cluster: str | None
+    tls: str
     watching: Callable[[], AbstractContextManager[Watcher]]
 
     def run(self, loaded: LoadedExperiment) -> tuple[Path | None, int]:
@@ -49,9 +63,19 @@ class RunAsked:
 
         experiment = loaded.experiment
         device = self.device or experiment.device
+        if self.cluster is not None:
+            return self._on_cluster(loaded, device, self.cluster)
         if not is_many(device):
             return self._one(loaded, None)
         return self.many(loaded, LocalHall(device, experiment.measure.wait, experiment.alone))
+
+    def _on_cluster(self, loaded: LoadedExperiment, device: str, address: str) -> tuple[Path | None, int]:
+        from runner.execution.cluster import ClusterHall
+
+        hall = ClusterHall(loaded, device, address, self.tls)
+        if hall.dashboard:
+            say([f"Dask's dashboard is {hall.dashboard}"])
+        return self.many(loaded, hall)
 
     def many(self, loaded: LoadedExperiment, hall: Hall) -> tuple[Path | None, int]:
         """Run a file on the GPUs of a hall: each the whole of it, or all together its grid."""

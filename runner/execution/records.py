@@ -70,24 +70,36 @@ def restore(past: Past, cases: Sequence[Case]) -> Restored:
     """Return what the records of a run say of the cases of its grid; a case that was noted twice counts as the last time."""
     known = {case.case_id: case for case in cases}
     restored = Restored()
+    by_gpu: dict[str, dict[str, float | None]] = {}
     for record in past.records:
         if record["type"] == "sentinel":
-            restored.readings.append(_result_of(record["result"], SENTINEL))
+            restored.readings.append(reading_of(record))
         elif record["type"] == "play" and record["case"] in known:
             restored.plays.setdefault(record["case"], []).extend(_unpacked(record))
         elif record["type"] == "flags":
             marked = {case_id: restored.results[case_id] for case_id in record["cases"] if case_id in restored.results}
             restored.results |= dict(zip(marked, flagged(marked.values(), record["flags"]), strict=True))
         elif record["type"] == "case" and record["case"] in known:
+            gpu = record["result"].get("where", {}).get("gpu_uuid", "")
+            result = ended_of(record, known[record["case"]], by_gpu.setdefault(gpu, {})).result
             restored.medians |= record["learnt"]
-            case = known[record["case"]]
-            if record["resolved"]:
-                resolved = case.model.resolved(known_of(case.model.companions(), restored.medians, record["host_bytes"]))
-                case = replace(case, model=resolved)
-            result = restored.results[case.case_id] = _result_of(record["result"], case)
+            restored.results[result.case.case_id] = result
             if result.samples:
-                restored.plays.pop(case.case_id, None)
+                restored.plays.pop(result.case.case_id, None)
     return restored
+
+
+def ended_of(record: Record, case: Case, medians: dict[str, float | None]) -> Ended:
+    """Return what the record of a case says; `medians` are those of companions on its GPU, and get what was learnt for it."""
+    medians |= record["learnt"]
+    if record["resolved"]:
+        case = replace(case, model=case.model.resolved(known_of(case.model.companions(), medians, record["host_bytes"])))
+    return Ended(_result_of(record["result"], case), record["learnt"], record["host_bytes"])
+
+
+def reading_of(record: Record) -> CaseResult:
+    """Return what the record of a reading of the sentinel says."""
+    return _result_of(record["result"], SENTINEL)
 
 
 def _plain(result: CaseResult) -> dict[str, Any]:

@@ -84,7 +84,8 @@ class Shared:
     def sweep(self, work: Work) -> Iterator[Ended]:
         """Yield each case as it ends, where plays do not differ in the order of the grid."""
         opened = self.open()
-        stretches = self._cut(work)
+        # Real devices measure cases side by side, which wants longer stretches, and each costs a look at the device.
+        stretches = self._cut(work, 4 if opened.deterministic else 2)
         self._waiting.extend(stretches)
         as_one = AsOne(set(work.medians), len(self._seats))
         turn = 0
@@ -129,8 +130,9 @@ class Shared:
         self._helpers.clear()
         self._hall.close()
 
-    def _cut(self, work: Work) -> list[_Stretch]:
-        size = max(1, min(STRETCH, len(work.cases) // (4 * len(self._seats))))
+    def _cut(self, work: Work, turns: int) -> list[_Stretch]:
+        """Cut the grid so that each GPU has so many turns at least, unless that makes stretches longer than STRETCH."""
+        size = max(1, min(STRETCH, len(work.cases) // (turns * len(self._seats))))
         return [
             _Stretch(place, list(work.cases[begin : begin + size])) for place, begin in enumerate(range(0, len(work.cases), size))
         ]
@@ -232,6 +234,7 @@ class _Helper:
         self.stretch: _Stretch | None = None
         self.sentinel, self.blocks = Sentinel(), list[int]()
         self.noted = threading.Event()
+        self._furthest = 0
         self._work = replace(work, sentinel=self.sentinel, listener=self, medians={}, more=True, workers=1)
         self._inbox, self._stopped = inbox, False
         self._tasks: queue.Queue[list[Case]] = queue.Queue()
@@ -239,7 +242,13 @@ class _Helper:
         self.thread.start()
 
     def give(self, stretch: _Stretch) -> None:
-        """Let the GPU measure what of a stretch has no answer yet."""
+        """Let the GPU measure what of a stretch has no answer yet.
+
+        One that lies before what it has measured gets companions of its own: each counts for the first case that needs it.
+        """
+        if stretch.place < self._furthest:
+            self._work = replace(self._work, medians={})
+        self._furthest = stretch.place
         self.stretch = stretch
         answered = {each.result.case.case_id for each in stretch.answers}
         self._tasks.put([case for case in stretch.cases if case.case_id not in answered])

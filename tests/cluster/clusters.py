@@ -1,0 +1,79 @@
+"""Schedulers and workers for tests: in this process, which is quick, or as processes, which can be killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+
+
+@contextmanager
+def inside(count: int) -> Iterator[str]:
+    """Lend the address of a scheduler in this process with so many workers in this process."""
+    from distributed import LocalCluster
+
+    resources: dict[str, Any] = {"resources": {"GPU": 1}}
+    with LocalCluster(
+        n_workers=count, threads_per_worker=1, processes=False, dashboard_address=None, protocol="tcp://", **resources
+    ) as cluster:
+        yield cluster.scheduler_address
+
+
+class Processes:
+    """A scheduler and workers as `dask scheduler` and `dask worker` start them; each can be killed and started anew."""
+
+    def __init__(self, folder: Path, environment: dict[str, str] | None = None) -> None:
+        self.folder = folder
+        self.environment = os.environ | {"PYTHONPATH": str(ROOT)} | (environment or {})
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.address = f"tcp://127.0.0.1:{self.port}"
+        self.running: dict[str, subprocess.Popen[bytes]] = {}
+
+    def scheduler(self) -> None:
+        self._start("scheduler", "--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard")
+
+    def worker(self, name: str) -> None:
+        """Start a worker without a nanny: what dies stays dead."""
+        more = ["--nthreads", "1", "--resources", "GPU=1", "--no-nanny", "--no-dashboard", "--name", name]
+        self._start("worker", self.address, *more, called=name)
+
+    def kill(self, name: str) -> None:
+        process = self.running.pop(name)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+    def wait_for(self, count: int, seconds: float = 60) -> None:
+        """Wait until the scheduler has so many workers."""
+        from distributed import Client
+
+        deadline = time.monotonic() + seconds
+        while True:
+            with suppress(OSError), Client(self.address, timeout=5, set_as_default=False) as client:
+                client.wait_for_workers(count, timeout=max(1, deadline - time.monotonic()))
+                return
+            assert time.monotonic() < deadline, "the scheduler did not come"
+
+    def close(self) -> None:
+        for name in list(self.running):
+            self.kill(name)
+
+    def _start(self, *arguments: str, called: str = "scheduler") -> None:
+        with (self.folder / f"{called}.log").open("ab") as log:
+            self.running[called] = subprocess.Popen(
+                [sys.executable, "-m", "distributed.cli.dask_" + arguments[0], *arguments[1:]],
+                env=self.environment,
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+            )

@@ -1,0 +1,217 @@
+"""Runs on a Dask cluster: the cells are those of one device, whoever dies meanwhile; who does not fit takes no part, by name."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from runner import cli
+from runner.errors import EnvironmentProblem, UsageError
+from runner.execution import cluster, station
+from runner.execution.cluster import ClusterHall
+from runner.execution.shared import Shared
+from runner.expand import expand
+from runner.flow import RunOutcome, run_experiment
+from runner.measure.result import CaseResult
+from runner.spec.load import list_experiments, load_experiment
+from tests.cluster.clusters import Processes, inside
+
+pytest.importorskip("distributed")
+
+FILE = """
+name: many
+question: Does it run there?
+device: simulated:test
+spread: cases
+measure: {warmup: 1, samples: 2}
+baseline: loop
+scenarios:
+  loop: {kind: pipeline, schedule: serialized, buffer: pageable, total: 1MiB, chunk: 256KiB}
+  ring:
+    kind: pipeline
+    schedule: overlapped
+    total: [1MiB, 2MiB]
+    chunk: [128KiB, 256KiB]
+    streams: [1, 2, 3, 4]
+    compute: [{passes: 1}, {ratio: 1.5}]
+    exclude: [{because: not needed, where: {streams: 1, chunk: 128KiB}}]
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "many.yaml"
+    path.write_text(FILE)
+    return path
+
+
+@pytest.fixture(scope="module")
+def scheduler() -> Iterator[str]:
+    with inside(2) as address:
+        yield address
+
+
+def dmalab(file: Path, out: str, *arguments: str) -> Result:
+    return CliRunner().invoke(cli.app, ["run", str(file), "--out", str(file.parent / out), "--no-report", *arguments])
+
+
+def latest(file: Path, out: str) -> Path:
+    return (file.parent / out / "many" / "latest").resolve()
+
+
+def cells(folder: Path, name: str) -> list[dict[str, str]]:
+    with (folder / name).open(encoding="utf-8", newline="") as table:
+        return [{key: cell for key, cell in row.items() if key != "run_id"} for row in csv.DictReader(table)]
+
+
+def same_cells(file: Path, out: str) -> None:
+    """Hold the tables against those of one process."""
+    assert dmalab(file, "one", "--workers", "1").exit_code == 0
+    for name in ("summary.csv", "samples.csv", "cases.csv"):
+        assert cells(latest(file, out), name) == cells(latest(file, "one"), name), name
+
+
+class Watch:
+    """Does something when so many cases are done."""
+
+    def __init__(self, at: int, act: Any) -> None:
+        self.at, self.act, self.seen = at, act, 0
+
+    def opened(self, *_: Any) -> None: ...
+
+    def foreseen(self, *_: Any) -> None: ...
+
+    def stopping(self) -> None: ...
+
+    def finished(self, *_: Any) -> None: ...
+
+    def case_done(self, result: CaseResult, done: int, seconds_left: float) -> None:
+        self.seen += 1
+        if self.seen == self.at:
+            self.act()
+
+
+def run_on(address: str, file: Path, watch: Any, earlier: Any = None) -> RunOutcome:
+    loaded = load_experiment(file)
+    return run_experiment(
+        loaded,
+        device=None,
+        out=file.parent / "out",
+        max_cases=1000,
+        watcher=watch,
+        earlier=earlier,
+        bench=Shared(ClusterHall(loaded, "simulated:test", address)),
+    )
+
+
+def test_a_grid_shared_by_a_cluster_gives_the_cells_of_one_device(file: Path, scheduler: str) -> None:
+    result = dmalab(file, "out", "--cluster", scheduler)
+    assert result.exit_code == 0, result.output
+    same_cells(file, "out")
+    told = json.loads((latest(file, "out") / "manifest.json").read_text())["fleet"]
+    assert len({gpu["gpu_uuid"] for gpu in told["gpus"]}) == len(told["gpus"])
+    assert sum(gpu["cases"] for gpu in told["gpus"]) == 33
+
+
+def test_each_worker_of_a_cluster_runs_the_whole_file(file: Path, scheduler: str) -> None:
+    result = dmalab(file, "out", "--cluster", scheduler, "--set", "spread=machines")
+    assert result.exit_code == 0, result.output
+    assert "Of 2 GPUs none can be called the odd one" in result.output
+    rows = cells(latest(file, "out"), "summary.csv")
+    assert len(rows) == 2 * 33
+    assert len({row["gpu_uuid"] for row in rows}) == 2
+    assert all(row["host"] for row in rows)
+
+
+def test_a_client_that_was_killed_goes_on_with_what_it_had_noted(file: Path, scheduler: str) -> None:
+    assert dmalab(file, "out", "--cluster", scheduler).exit_code == 0
+    folder = latest(file, "out")
+    journal = folder / "journal.jsonl"
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:9]) + b'{"crc32": "01')
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps(manifest | {"status": "running"}))
+    assert dmalab(file, "out", "--cluster", scheduler, "--resume").exit_code == 0
+    assert latest(file, "out") == folder
+    same_cells(file, "out")
+
+
+def test_a_worker_that_is_killed_costs_nothing_and_a_new_one_is_taken_in(file: Path, tmp_path: Path) -> None:
+    """Slowed by a fault, so that both are at work when one dies; its cases go to the other and to the new one."""
+    faults = json.dumps([{"fault": "slow_case", "seconds": 0.05}])
+    processes = Processes(tmp_path, {"DMALAB_FAULTS": faults})
+
+    def replace() -> None:
+        processes.kill("a")
+        processes.worker("c")
+
+    try:
+        processes.scheduler()
+        processes.worker("a")
+        processes.worker("b")
+        processes.wait_for(2)
+        outcome = run_on(processes.address, file, Watch(3, replace))
+    finally:
+        processes.close()
+    assert outcome.exit_code == 0
+    told = json.loads((outcome.folder / "manifest.json").read_text())["fleet"]
+    assert any("SIM-test-a" in name for name in told["refused"]), told
+    assert {gpu["gpu_uuid"] for gpu in told["gpus"]} <= {"SIM-test-b", "SIM-test-c"}
+    assert list(told["attempts"].values()) == [2]
+    same_cells(file, "out")
+
+
+def test_every_case_of_every_file_comes_through_json_as_it_was() -> None:
+    for path in list_experiments().values():
+        for case in expand(load_experiment(path)):
+            if not case.excluded:
+                assert station._case(json.loads(json.dumps(station.plain_case(case)))).model == case.model, case
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({}, ""),
+        ({"dmalab": "0.0.9"}, "it has dmalab 0.0.9, and here is"),
+        ({"sources": "00"}, "the sources of its dmalab are others"),
+        ({"refused": "device cuda:0 cannot be used"}, "device cuda:0 cannot be used"),
+    ],
+)
+def test_a_worker_that_does_not_fit_is_told_why(changed: dict[str, str], words: str) -> None:
+    why = cluster._unfit(station.software() | changed)
+    assert words in why
+    assert bool(why) == bool(changed)
+
+
+@pytest.mark.parametrize("address", ["local:0", "local:x", "local:1000"])
+def test_a_cluster_that_cannot_be_is_wrong_use(file: Path, address: str) -> None:
+    assert dmalab(file, "out", "--cluster", address).exit_code == 2
+
+
+def test_a_scheduler_that_does_not_answer_is_named(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import distributed
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OSError("refused")
+
+    monkeypatch.setattr(distributed, "Client", refuse)
+    with pytest.raises(EnvironmentProblem, match="no scheduler answers at tcp:"):
+        ClusterHall(load_experiment(file), "simulated:test", "tcp://127.0.0.1:1")
+
+
+def test_files_for_tls_are_looked_for_before_anything_else(file: Path, tmp_path: Path) -> None:
+    for tls in (str(tmp_path), f"{tmp_path}/a,{tmp_path}/b"):
+        with pytest.raises(UsageError, match="give a folder with ca"):
+            ClusterHall(load_experiment(file), "simulated:test", "tls://127.0.0.1:1", tls)
+    for name in ("ca.pem", "cert.pem", "key.pem"):
+        (tmp_path / name).write_text("")
+    import distributed
+
+    security = cluster._security(distributed, str(tmp_path))
+    assert security.require_encryption
+    assert security.tls_client_key == str(tmp_path / "key.pem")
