@@ -22,6 +22,7 @@ EXPERIMENTS: Final = ROOT / "experiments"
 GOLDEN: Final = ROOT / "tests" / "golden" / "verdicts.csv"
 GENERATED: Final = "<!-- written by `make reference`; change the code that it describes, not this page -->"
 
+_CALLED: Final = {"ratio": "a ratio of", "same": "a ratio of", "exponent": "an exponent of"}
 _VERDICTS: Final = re.compile(r"(<!-- verdicts: (?P<name>[a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -76,7 +77,8 @@ def verdict_line(row: Row) -> str:
         return f"{what}."
     unit = "" if row["unit"] == "" else f" {row['unit']}"
     interval = f" ({_number(row['low'])} … {_number(row['high'])})" if row["low"] and row["high"] else ""
-    return f"{what}, {_number(row['figure'])}{interval}{unit} where {row['limit']} was claimed."
+    lead = f"{_CALLED[row['form']]} " if row["form"] in _CALLED else ""
+    return f"{what}, {lead}{_number(row['figure'])}{interval}{unit} where {row['limit']} was claimed."
 
 
 def questions_page() -> str:

@@ -58,9 +58,17 @@ ROW: Row = {"experiment": "x", "claim": "It is so", "verdict": "refuted", "devic
 
 def test_a_verdict_is_told_with_figure_interval_unit_and_device() -> None:
     figures = {"figure": "4194304", "low": "1048576", "high": "8388608", "limit": "at most 1MiB", "unit": "bytes"}
-    told = "It is so: **refuted** on an H1, 4,194,304 (1,048,576 … 8,388,608) bytes where at most 1MiB was claimed."
+    told = "It is so: **refuted** on an H1, a ratio of 4,194,304 (1,048,576 … 8,388,608) bytes where at most 1MiB was claimed."
     assert verdict_line(ROW | figures) == told
-    bare = ROW | {"figure": "0.51234", "low": "", "high": "", "limit": "below 1", "unit": "", "device_kind": "simulated"}
+    bare = ROW | {
+        "figure": "0.51234",
+        "low": "",
+        "high": "",
+        "limit": "below 1",
+        "unit": "",
+        "device_kind": "simulated",
+        "form": "value",
+    }
     assert verdict_line(bare) == "It is so: **refuted** on H1 (SIMULATED), 0.512 where below 1 was claimed."
     assert verdict_line(ROW | {"form": "text", "figure": ""}) == "It is so: **refuted** on an H1."
 
