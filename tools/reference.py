@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -81,26 +81,33 @@ def verdict_line(row: Row) -> str:
     return f"{what}, {lead}{_number(row['figure'])}{interval}{unit} where {row['limit']} was claimed."
 
 
-def questions_page() -> str:
-    """Return the list of experiments: question, file, and what each of its expectations comes to on the simulated H200."""
+def questions_page(published: Path = REFERENCE) -> str:
+    """Return the list of experiments: question, file, and what each of its expectations comes to.
+
+    The verdicts of the simulated H200 are those that the tests hold; beside them stand measured ones where `published` has a run.
+    """
     lines = [
         "# Questions",
         "",
-        "Each file in `experiments/` asks one question. `dmalab run NAME` answers it for your machine; the verdicts below are "
-        "those of the simulated H200, computed and not measured, so that you can see what an answer looks like. A *refuted* "
-        "expectation is an answer, too: it says that what many expect is not so there, and the run exits with 5.",
+        "Each file in `experiments/` asks one question. `dmalab run NAME` answers it for your machine; the verdicts below show "
+        "what an answer looks like. Those of the simulated H200 are computed and not measured. A *refuted* expectation is an answer, "
+        "too: it says that what many expect is not so there, and the run exits with 5.",
     ]
-    golden = list(_golden())
+    golden = read_rows(GOLDEN)
     for path in sorted(EXPERIMENTS.glob("*.yaml")):
         experiment = load_experiment(path).experiment
-        mine = [[row["claim"], row["verdict"]] for row in golden if row["experiment"] == experiment.name]
         lines += ["", f"## {experiment.question}", "", f"`dmalab run {experiment.name}`"]
-        lines += ["", *table(["expected", "simulated H200"], mine)] if mine else []
+        mine = {row["claim"]: row["verdict"] for row in golden if row["experiment"] == experiment.name}
+        measured = _measured(published / experiment.name / "verdicts.csv")
+        head = ["expected", "simulated H200", *(["measured"] if measured else [])]
+        body = [[claim, verdict, *([measured.get(claim, "")] if measured else [])] for claim, verdict in mine.items()]
+        lines += ["", *table(head, body)] if mine else []
     return "\n".join(lines) + "\n"
 
 
-def _golden() -> Iterator[Row]:
-    yield from read_rows(GOLDEN)
+def _measured(path: Path) -> dict[str, str]:
+    """Return what each claim of a published run came to, with the device; empty where nothing is published."""
+    return {row["claim"]: f"{row['verdict']} ({row['device']})" for row in read_rows(path)} if path.exists() else {}
 
 
 def _device(row: Row) -> str:

@@ -12,7 +12,7 @@ from runner.measure.result import FLAGS
 from runner.memory import KINDS
 from runner.scenarios import SCENARIOS
 from tools.readme_tables import REFERENCE, Row, read_rows
-from tools.reference import DOCS, ROOT, verdict_line, with_verdicts, written
+from tools.reference import DOCS, ROOT, questions_page, verdict_line, with_verdicts, written
 from tools.reference_models import columns_page, spec_page
 
 PAGES = written()
@@ -81,3 +81,12 @@ def test_verdicts_are_put_into_their_block_and_stay() -> None:
     assert with_verdicts(filled, [row]) == filled
     with pytest.raises(KeyError, match="no verdict of x"):
         with_verdicts(text, [])
+
+
+def test_a_question_shows_what_was_measured_once_that_is_published(tmp_path: Path) -> None:
+    (tmp_path / "issue-order").mkdir()
+    claim = "With an engine for each direction the order makes less than a tenth of a difference"
+    (tmp_path / "issue-order" / "verdicts.csv").write_text(f"claim,verdict,device\n{claim},undecided,H1\n", encoding="utf-8")
+    page = questions_page(tmp_path)
+    assert f"| {claim} | confirmed | undecided (H1) |" in page
+    assert "## How many streams do I need?\n\n`dmalab run streams`\n\n| expected | simulated H200 |\n" in page
