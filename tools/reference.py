@@ -90,8 +90,8 @@ def questions_page(published: Path = REFERENCE) -> str:
         "# Questions",
         "",
         "Each file in `experiments/` asks one question. `dmalab run NAME` answers it for your machine; the verdicts below show "
-        "what an answer looks like. Those of the simulated H200 are computed and not measured. A *refuted* expectation is an answer, "
-        "too: it says that what many expect is not so there, and the run exits with 5.",
+        "what an answer looks like. Those of the simulated H200 are computed and not measured. A *refuted* expectation is an "
+        "answer, too: it says that what many expect is not so there, and the run exits with 5.",
     ]
     golden = read_rows(GOLDEN)
     for path in sorted(EXPERIMENTS.glob("*.yaml")):
