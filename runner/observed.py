@@ -20,12 +20,14 @@ _LEG: Final = "leg_"
 class Observation:
     """One case that went well: `figures` are its medians by their own names (`wall_ms`, `call_us`) and its legs (`leg_h2d_ms`).
 
-    `spreads` are half the distances from the 5th to the 95th percentile over the median, of each figure that has them.
+    `spreads` are half the distances from the 5th to the 95th percentile over the median, of each figure that has them, and `lows`
+    the 5th percentiles.
     """
 
     case: Case
     figures: Mapping[str, float]
     spreads: Mapping[str, float]
+    lows: Mapping[str, float]
     flags: str
 
 
@@ -86,7 +88,8 @@ def _observation(case: Case, row: Mapping[Any, Any]) -> Observation:
         for name, median in figures.items()
         if median > 0 and f"p05_{name}" in numbers and f"p95_{name}" in numbers
     }
-    return Observation(case, figures, spreads, str(row.get("flags") or ""))
+    lows = {name: numbers[f"p05_{name}"] for name in figures if f"p05_{name}" in numbers}
+    return Observation(case, figures, spreads, lows, str(row.get("flags") or ""))
 
 
 def _is_number(value: object) -> bool:

@@ -7,10 +7,13 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Final
 
-from runner.calibration.parameters import Node, Path, with_source
+from runner.calibration.cases import Cases
+from runner.calibration.of_copies import early_return_bytes
+from runner.calibration.of_host import blank_tables
+from runner.calibration.parameters import Node, Path, node_at, with_source
 from runner.calibration.simulator import Simulator
 from runner.calibration.solve import Step, solve
-from runner.calibration.witnesses import Witnesses
+from runner.calibration.witnesses import steps
 from runner.device.simulated.profile import PER_MILLION
 from runner.device.simulated.profile_files import as_profile, profile_data, shipped_names
 from runner.errors import InputError
@@ -20,6 +23,16 @@ from runner.predict import accuracy_of, predict
 
 FIRST_GUESS: Final = "h200"
 """The profile with which a fit begins, and whose values stay where the run says nothing."""
+_MAY_BE_NOTHING: Final[dict[Path, Node]] = {
+    ("calls", "cold_copy"): {"points": [[0, 0]]},
+    ("calls", "change_ns"): {"value": 0},
+    ("engines", "kernel_gap_ns"): {"value": 0},
+    ("engines", "switch_ns"): {"value": 0},
+    ("staging", "first_h2d"): {"points": [[0, 0]]},
+    ("staging", "first_d2h"): {"points": [[0, 0]]},
+    ("host", "start_ns"): {"ns_by_threads": {1: 0}},
+}
+"""What a profile may leave out, and how it is there without costing anything."""
 _LEADING: Final = ("name", "description", "source", "fit")
 
 
@@ -40,18 +53,20 @@ def fit_profile(run: ObservedRun, name: str, base: str = FIRST_GUESS, tell: Call
     simulator = Simulator()
     fitted: list[tuple[Path, str]] = []
     source = _source(run)
-    witnesses = Witnesses(run.observations, data)
-    witnesses.blank_tables(data)
-    early = witnesses.early_return_bytes()
+    cases, before = Cases(run.observations), _blanked(data)
+    blank_tables(cases, data)
+    early = early_return_bytes(cases)
     if early is not None:
         data["staging"]["early_return_bytes"]["value"] = early
         fitted.append((("staging", "early_return_bytes"), "measured"))
-    for step in witnesses.steps():
+    for step in steps(cases, data):
         tell(step)
         data, parameters = solve(data, step, simulator)
         fitted += [(parameter.path, step.how) for parameter in parameters]
     if not fitted:
         raise InputError(f"{run.folder} has no case that tells of any parameter of a profile; run calibrate.yaml")
+    for path in before.keys() - dict(fitted).keys():
+        node_at(data, path[:-1])[path[-1]] = before[path]
     for path, how in dict(fitted).items():
         data = with_source(data, [path], how, source)
     profile = as_profile(data, name)
@@ -85,18 +100,28 @@ def _named(run: ObservedRun, name: str, base: str) -> Node:
 
 def _complete(data: Node) -> None:
     """Give a profile all that may be left out, so that it can be fitted."""
-    nothing = {"how": "assumed", "source": "nothing, as long as nothing is measured"}
-    data["host"].setdefault("stager_ppm", nothing | {"by_bytes": {1: PER_MILLION}})
+    for path, empty in _MAY_BE_NOTHING.items():
+        node_at(data, path[:-1]).setdefault(path[-1], _nothing(empty))
+    data["host"].setdefault("stager_ppm", _nothing({"by_bytes": {1: PER_MILLION}}))
     data["host"].setdefault("plain_gb_per_s", deepcopy(data["host"]["copy_gb_per_s"]))
-    data["host"].setdefault("start_ns", nothing | {"ns_by_threads": {1: 0}})
-    data["calls"].setdefault("cold_copy", nothing | {"points": [[0, 0]]})
-    data["calls"].setdefault("change_ns", nothing | {"value": 0})
-    data["engines"].setdefault("kernel_gap_ns", nothing | {"value": 0})
     data["staging"].setdefault("fresh_page_ns", dict(data["host"]["first_touch_ns"]))
     for costs in data["kinds"].values():
         costs.setdefault("free_huge", costs["free"])
     for kind in data["kinds"].keys() & {row.name for row in KINDS.values() if row.slow_cpu_read}:
         data["kinds"][kind].setdefault("cpu_read", {"points": [[0, 0]], "how": "assumed", "source": "as ordinary memory"})
+
+
+def _blanked(data: Node) -> dict[Path, Node]:
+    """Let costs that other steps would mistake for theirs begin with nothing; return what they were."""
+    before: dict[Path, Node] = {}
+    for path, empty in _MAY_BE_NOTHING.items():
+        before[path] = node_at(data, path)
+        node_at(data, path[:-1])[path[-1]] = _nothing(empty)
+    return before
+
+
+def _nothing(empty: Node) -> Node:
+    return {"how": "assumed", "source": "nothing, as long as nothing is measured"} | deepcopy(empty)
 
 
 def _assumed(node: Node, source: str) -> Node:

@@ -17,11 +17,12 @@ from runner.scenarios.base import Scenario
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """A figure of a case: what was measured, in the figure's own unit."""
+    """A figure of a case: what was measured, in the figure's own unit, and how widely its samples spread, as a share of that."""
 
     model: Scenario
     figure: str
     measured: float
+    spread: float = 0.0
 
 
 @dataclass(slots=True)

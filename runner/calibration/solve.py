@@ -36,8 +36,8 @@ SETTLED_RATE: Final = 1e-7
 class Step:
     """Parameters that are fitted together.
 
-    `alone`: parameter i has witness i and no other says anything of it. Otherwise all witnesses are weighed alike, by their
-    errors as shares of what was measured. A fit begins with `start`, or with the profile's own values.
+    `alone`: parameter i has witness i and no other says anything of it. Otherwise witnesses are weighed by their errors as shares
+    of what was measured, those that spread more than NOISE the less. A fit begins with `start`, or with the profile's own values.
     """
 
     name: str
@@ -108,10 +108,13 @@ def _all_at_once(
         return (), ()
     problem = _Problem(data, [step.parameters[at] for at in seen], step.witnesses, simulator)
     followers = [followers[at] for at in seen]
+    weights = [NOISE / max(NOISE, each.spread) for each in step.witnesses]
     found = least_squares(
-        lambda values: list(problem.errors(values, everyone).values()),
+        lambda values: [problem.errors(values, everyone)[place] * weight for place, weight in enumerate(weights)],
         [start[at] for at in seen],
-        jac=lambda values: problem.jacobian(values, followers),
+        jac=lambda values: [
+            [slope * weight for slope in row] for row, weight in zip(problem.jacobian(values, followers), weights, strict=True)
+        ],
         bounds=(0.0, float("inf")),
         x_scale=[max(abs(start[at]), _least(step.parameters[at])) for at in seen],
         loss="soft_l1",

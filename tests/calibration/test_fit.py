@@ -11,8 +11,9 @@ from runner.calibration.calibrate import calibrate, name_for
 from runner.calibration.fit import Fitted, fit_profile
 from runner.calibration.parameters import node_at
 from runner.calibration.profile_text import profile_text
-from runner.device.simulated.profile import ALL, Curve, Profile
+from runner.device.simulated.profile import ALL, Profile
 from runner.device.simulated.profile_files import as_profile, load_profile, profile_data, user_folder
+from runner.device.simulated.profile_values import Curve
 from runner.errors import InputError
 from runner.observed import ObservedRun
 from tests.calibration.runs import observed

@@ -6,7 +6,7 @@ from typing import Any
 
 from runner.device.contract import Trace
 from runner.device.simulated import Profile, SimulatedDevice
-from runner.device.simulated.profile import Flag
+from runner.device.simulated.profile_values import Flag
 from runner.plan import Plan
 from runner.plan_check import check_plan
 

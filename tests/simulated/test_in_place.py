@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from runner.device.simulated import Profile, SimulatedDevice
-from runner.device.simulated.profile import Curve
+from runner.device.simulated.profile_values import Curve
 from runner.errors import CaseFailed
 from runner.memory import DEVICE
 from runner.plan import (

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from runner.device.simulated import Profile, SimulatedDevice, load_profile, profile_names
-from runner.device.simulated.profile import Sourced
+from runner.device.simulated.profile_values import Sourced
 from runner.errors import DeviceUnavailable
 from runner.memory import DEVICE, KINDS
 from runner.plan import (

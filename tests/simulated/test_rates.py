@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from runner.device.simulated import Profile
 from runner.device.simulated.agenda import Agenda, Fluid, Job
-from runner.device.simulated.profile import Curve, RateTable
+from runner.device.simulated.profile_values import Curve, RateTable
 from runner.memory import DEVICE
 from runner.plan import Barrier, Buffer, Copy, Drain, HostCopy, Mark
 from tests.plans import plan_of

@@ -109,6 +109,8 @@ class Engines:
     def __init__(self, profile: Profile, agenda: Agenda, contents: list[Contents]) -> None:
         self.agenda, self.contents = agenda, contents
         self.gap_ns = profile.engines.stream_change_ns.value
+        switch = profile.engines.switch_ns
+        self.switch_ns = 0 if switch is None else switch.value
         duplex = profile.engines.duplex_ppm.value
         if profile.copy_engines == 1:
             self.up = self.down = Engine("copy")
@@ -186,8 +188,10 @@ class Engines:
             return
         node = engine.current = engine.queue.popleft()
         start = node.ready_ns
-        if engine.last_stream is not None:
-            start = max(start, engine.free_ns + (engine.same_ns if engine.last_stream is node.stream else self.gap_ns))
+        if engine.last_stream is node.stream:
+            start = max(start, engine.free_ns + engine.same_ns)
+        elif engine.last_stream is not None:
+            start = max(start + self.switch_ns, engine.free_ns + self.gap_ns)
         if start <= self.agenda.now:
             self._begin(node)
         else:

@@ -7,7 +7,8 @@ from typing import Final
 from runner.device.simulated.contents import Contents
 from runner.device.simulated.held import Held
 from runner.device.simulated.places import Places
-from runner.device.simulated.profile import PER_MILLION, Curve, Flag, Kind, Profile
+from runner.device.simulated.profile import PER_MILLION, Kind, Profile
+from runner.device.simulated.profile_values import Curve, Flag
 from runner.errors import CaseUnsupported
 from runner.memory import KINDS, kind_of
 from runner.plan import Access, Alloc, Fill, Free, Operation, Plan, Prefetch, Register, Unregister

@@ -78,6 +78,7 @@ class Play:
         self.kernel_gap_ns = self.engines.compute.same_ns
         self.early_return_bytes = profile.staging.early_return_bytes.value
         self.held = profile.staging.held
+        self.first_staged = {"h2d": profile.staging.first_h2d, "d2h": profile.staging.first_d2h}
         host = profile.host
         self.copying, self.accessing = host.copy_gb_per_s, host.plain_gb_per_s
         self.access_ppm = {"read": host.read_ppm.value, "write": host.write_ppm.value, "increment": host.increment_ppm.value}
@@ -145,8 +146,8 @@ class Play:
                 return self._await(before, lane, 0)
         entry = self.call(lane, self.copy_ns if lane.called is ops.Copy else self._copy_call_ns(lane, operation.size))
         engine_ns = memory.copy_ns(host, upload, operation.size)
-        if staged and not upload:
-            engine_ns += memory.staged_touch_ns(host, operation.dst_offset, operation.size)
+        if staged:
+            engine_ns += self._staging_ns(host, operation)
         moved = (operation.dst, operation.dst_offset, operation.src, operation.src_offset, operation.size, 0)
         by = self.engines.up if upload else self.engines.down
         node = Work((stream, entry, self.handoff_ns), by, engine_ns, (lane.number, lane.at - 1), moved)
@@ -158,6 +159,17 @@ class Play:
         if waits:
             return self._await(node, lane, 0)
         return self._await(node, lane, self.host_wait_ns) if operation.blocking else entry
+
+    def _staging_ns(self, host: int, operation: ops.Copy) -> int:
+        """Return what staging takes beside moving bytes: pages that nobody has touched, and cold buffers of the driver.
+
+        These are its own, one set a direction, and cold to the first copy of a play alone.
+        """
+        first = self.first_staged.pop(operation.direction, None)
+        cold_ns = 0 if first is None else self.memory.ns(first, operation.size)
+        if operation.direction == "h2d":
+            return cold_ns
+        return cold_ns + self.memory.staged_touch_ns(host, operation.dst_offset, operation.size)
 
     def _copy_call_ns(self, lane: Lane, size: int) -> int:
         """Return the time of a copy call that follows none of its lane, and is the slower for that.
