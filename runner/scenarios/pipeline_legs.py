@@ -118,7 +118,7 @@ def _leg(pipeline: Pipeline, part: Part) -> Leg:
         staged=staged and part != "kernel",
         total=int(pipeline.total * ratio),
         chunk=int(pipeline.chunk * ratio),
-        slots=1 if part == "kernel" else LEG_SLOTS * lanes,
+        slots=1 if part == "kernel" else lanes if part in HOST_PARTS and pipeline.ring_slots() <= lanes else LEG_SLOTS * lanes,
         passes=(pipeline.compute.passes or 1) if part == "kernel" else 1,
         threads=pipeline.staging_threads if part in HOST_PARTS else 1,
         lanes=lanes,

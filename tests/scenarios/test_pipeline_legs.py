@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -102,3 +103,18 @@ def test_copies_both_ways_at_once_take_longer_than_alone_and_the_row_says_so(tmp
     assert row["slowdown_h2d"] == pytest.approx(row["among_h2d_ms"] / row["leg_h2d_ms"])
     assert 1.15 < row["slowdown_h2d"] < 1.25
     assert (row["h2d_bytes"], row["d2h_bytes"]) == (16 * MIB, 16 * MIB)
+
+
+@pytest.mark.parametrize(
+    ("fields", "slots"),
+    [
+        ({"streams": 1}, 1),
+        ({"streams": 2}, 3),
+        ({"streams": 8}, 3),
+        ({"streams": 2, "staging_lanes": 2}, 2),
+        ({"streams": 4, "staging_lanes": 2}, 6),
+    ],
+)
+def test_the_host_has_one_stager_a_lane_where_the_ring_has(fields: dict[str, Any], slots: int) -> None:
+    legs = {name: leg.slots for name, leg in companions_of(pipeline(staging="copy", **fields)).items() if isinstance(leg, Leg)}
+    assert (legs["leg_host_in"], legs["leg_host_out"], legs["leg_h2d"], legs["leg_d2h"]) == (slots, slots, 3, 3)
