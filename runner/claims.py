@@ -21,7 +21,7 @@ from runner.execution.messages import Opened
 from runner.execution.stopping import stoppable
 from runner.expand import expand
 from runner.resume import Earlier, header, newest_testing, reopened, torn_in
-from runner.rows import Row, case_rows, sample_rows, summary_rows, verdict_rows
+from runner.rows import Row, case_rows, each_summary_row, sample_rows, verdict_rows
 from runner.run_folder import RunFolder, describe_device, describe_host, utc_now
 from runner.spec.load import find_experiment, list_experiments, load_experiment
 from runner.tables import write_columns, write_csv, write_whole
@@ -174,7 +174,7 @@ def _start(out: Path, files: Iterable[ClaimFile], digest: str, opened: Opened) -
 def _write(folder: RunFolder, outcome: ClaimsOutcome, names: Sequence[str]) -> None:
     """Write the tables of all claims under each other, the page, and the final manifest."""
     claims = outcome.claims
-    summaries = (row for claim in claims for row in summary_rows(claim.run, claim.results))
+    summaries = (row for claim in claims for row in each_summary_row(claim.run, claim.results))
     samples = (row for claim in claims for row in sample_rows(claim.run, [*claim.results, *claim.readings]))
     cases = (row for claim in claims for row in case_rows(claim.run, [result.case for result in claim.results]))
     write_csv(folder.path / "summary.csv", summaries, summary_columns())

@@ -47,26 +47,31 @@ class RunInfo:
 
 def summary_rows(run: RunInfo, results: Sequence[CaseResult]) -> list[Row]:
     """Return one row a case, in the order of the results, with the columns of `summary_columns`; absent cells are empty."""
-    spreads = [_spreads(result) for result in results]
-    speedups = _speedups(run.baseline, results, [each["wall_ms"] for each in spreads])
-    return [
-        _lead(run, result)
-        | {**result.where}
-        | {
-            "placement": run.placement,
-            "wait": run.wait,
-            "memory_actual": result.memory_actual,
-            "host_copier": result.host_copier,
-            "timeline_source": result.timeline_source if result.samples else None,
-            "corrupt_bytes": _corrupt_bytes(result),
-        }
-        | _sampling(result, run.clock or result.case.model.CLOCK)
-        | _statistics(spread_of)
-        | (_rates(result, spread_of, run) if result.status == "ok" else {})
-        | (dict(result.derived) if result.status == "ok" else {})
-        | speedup
-        for result, spread_of, speedup in zip(results, spreads, speedups, strict=True)
-    ]
+    return list(each_summary_row(run, results))
+
+
+def each_summary_row(run: RunInfo, results: Sequence[CaseResult]) -> Iterator[Row]:
+    """Yield the rows of `summary_rows` one by one: a row takes several times the memory of the result that it tells."""
+    baseline = _Baseline(run.baseline, results)
+    for result in results:
+        spread_of = _spreads(result)
+        yield (
+            _lead(run, result)
+            | {**result.where}
+            | {
+                "placement": run.placement,
+                "wait": run.wait,
+                "memory_actual": result.memory_actual,
+                "host_copier": result.host_copier,
+                "timeline_source": result.timeline_source if result.samples else None,
+                "corrupt_bytes": _corrupt_bytes(result),
+            }
+            | _sampling(result, run.clock or result.case.model.CLOCK)
+            | _statistics(spread_of)
+            | (_rates(result, spread_of, run) if result.status == "ok" else {})
+            | (dict(result.derived) if result.status == "ok" else {})
+            | baseline.speedup_of(result, spread_of["wall_ms"])
+        )
 
 
 def _corrupt_bytes(result: CaseResult) -> int | None:
@@ -151,11 +156,12 @@ def _of_case(case: Case) -> dict[str, Cell]:
 
 def _spreads(result: CaseResult) -> dict[str, Spread]:
     present = {name for sample in result.samples for name in sample.figures}
-    return {
-        # Most figures belong to other kinds: looking for their values would take longer than all else of a row.
-        name: spread(figures_of(result.samples, name), deterministic=result.deterministic) if name in present else NO_SPREAD
-        for name in TIMES
-    }
+    # Most figures belong to other kinds: looking for their values would take longer than all else of a row.
+    return {name: _spread_of(result, name) if name in present else NO_SPREAD for name in TIMES}
+
+
+def _spread_of(result: CaseResult, name: str) -> Spread:
+    return spread(figures_of(result.samples, name), deterministic=result.deterministic)
 
 
 def _sampling(result: CaseResult, clock: Clock) -> dict[str, Cell]:
@@ -208,19 +214,28 @@ def _gb_per_s(size: int, ms: float | None) -> float | None:
     return size / ms / 1e6 if size and ms is not None and ms > 0 else None
 
 
-def _speedups(baseline: str | None, results: Sequence[CaseResult], walls: Sequence[Spread]) -> list[dict[str, Cell]]:
-    """Return each case's speedup: joined with the baseline's cases on the axes that both have, by equal values."""
-    mine = {index: result for index, result in enumerate(results) if baseline and result.case.scenario == baseline}
-    joined: dict[tuple[str, ...], dict[Hashable, list[int]]] = {}
-    speedups: list[dict[str, Cell]] = []
-    for index, result in enumerate(results):
-        axes = _shared_axes(result.case, mine)
-        if axes not in joined:
-            joined[axes] = _by_values(mine, axes)
-        found = joined[axes].get(_values(result.case, axes), [])
-        usable = len(found) == 1 and results[found[0]].status == "ok" and result.status == "ok"
-        speedups.append(_speedup(walls[found[0]], walls[index], itself=found[0] == index) if usable else {})
-    return speedups
+class _Baseline:
+    """The cases of the scenario that speedups refer to, joined with others on the axes that both have, by equal values."""
+
+    def __init__(self, scenario: str | None, results: Sequence[CaseResult]) -> None:
+        self._mine = [result for result in results if scenario and result.case.scenario == scenario]
+        self._joined: dict[tuple[str, ...], dict[Hashable, list[CaseResult]]] = {}
+        self._walls: dict[int, Spread] = {}  # by identity: `_mine` keeps the results alive
+
+    def speedup_of(self, result: CaseResult, wall: Spread) -> dict[str, Cell]:
+        """Return the cells of a case's speedup; none without exactly one sound case to compare with."""
+        axes = _shared_axes(result.case, self._mine)
+        if axes not in self._joined:
+            self._joined[axes] = _by_values(self._mine, axes)
+        found = self._joined[axes].get(_values(result.case, axes), [])
+        if len(found) != 1 or found[0].status != "ok" or result.status != "ok":
+            return {}
+        (other,) = found
+        if other is result:
+            return _speedup(wall, wall, itself=True)
+        if id(other) not in self._walls:
+            self._walls[id(other)] = _spread_of(other, "wall_ms")
+        return _speedup(self._walls[id(other)], wall, itself=False)
 
 
 def _speedup(baseline: Spread, own: Spread, *, itself: bool) -> dict[str, Cell]:
@@ -233,16 +248,15 @@ def _speedup(baseline: Spread, own: Spread, *, itself: bool) -> dict[str, Cell]:
     return cells
 
 
-def _shared_axes(case: Case, baseline: Mapping[int, CaseResult]) -> tuple[str, ...]:
-    first = next(iter(baseline.values()), None)
-    return () if first is None else tuple(axis for axis in case.axes if axis in first.case.axes)
+def _shared_axes(case: Case, baseline: Sequence[CaseResult]) -> tuple[str, ...]:
+    return tuple(axis for axis in case.axes if axis in baseline[0].case.axes) if baseline else ()
 
 
-def _by_values(baseline: Mapping[int, CaseResult], axes: tuple[str, ...]) -> dict[Hashable, list[int]]:
-    found: dict[Hashable, list[int]] = {}
-    for index, result in baseline.items():
+def _by_values(baseline: Sequence[CaseResult], axes: tuple[str, ...]) -> dict[Hashable, list[CaseResult]]:
+    found: dict[Hashable, list[CaseResult]] = {}
+    for result in baseline:
         if result.status != "excluded":
-            found.setdefault(_values(result.case, axes), []).append(index)
+            found.setdefault(_values(result.case, axes), []).append(result)
     return found
 
 

@@ -16,7 +16,7 @@ from runner.flow import RunOutcome
 from runner.measure.result import CaseResult
 from runner.measure.spent import measuring_share
 from runner.pricing import Price
-from runner.rows import Row, RunInfo, summary_rows
+from runner.rows import Row, RunInfo, each_summary_row
 from runner.scenarios.base import Cell
 from runner.spec.load import LoadedExperiment
 from runner.stats import median
@@ -128,7 +128,7 @@ def verdict_line(verdict: Verdict) -> str:
 
 
 def rows_of(outcome: RunOutcome) -> list[Row]:
-    """Return the rows of summary.csv."""
+    """Return the rows of summary.csv, of each only the cells that are not empty: most are."""
     experiment, facts = outcome.loaded.experiment, outcome.facts
     run = RunInfo(
         outcome.run_id,
@@ -139,7 +139,7 @@ def rows_of(outcome: RunOutcome) -> list[Row]:
         experiment.measure.clock,
         facts.link_gb_per_s,
     )
-    return summary_rows(run, outcome.results)
+    return [{name: cell for name, cell in row.items() if cell is not None} for row in each_summary_row(run, outcome.results)]
 
 
 def summary_grid(outcome: RunOutcome, rows: Sequence[Row]) -> Grid:

@@ -19,7 +19,7 @@ from typing import Final
 from runner.columns import Column, ColumnType, all_columns, case_columns, sample_columns, summary_columns, verdict_columns
 from runner.errors import EnvironmentProblem
 from runner.measure.result import CaseResult
-from runner.rows import Row, RunInfo, case_rows, number, sample_rows, summary_rows, text, verdict_rows
+from runner.rows import Row, RunInfo, case_rows, each_summary_row, number, sample_rows, text, verdict_rows
 from runner.scenarios.base import Cell
 from runner.verdicts import Verdict
 
@@ -38,7 +38,7 @@ def write_tables(
 
     The readings of the sentinel are no cases of the grid: their plays stand in samples.csv alone, after all others.
     """
-    write_csv(folder / "summary.csv", summary_rows(run, results), summary_columns())
+    write_csv(folder / "summary.csv", each_summary_row(run, results), summary_columns())
     write_csv(folder / "samples.csv", sample_rows(run, [*results, *sentinels]), sample_columns())
     write_csv(folder / "cases.csv", case_rows(run, [result.case for result in results]), case_columns())
     if verdicts:
