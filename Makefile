@@ -129,6 +129,7 @@ bench-gpu: $(STAMP) ## compare with native code on the GPU
 
 tables: $(STAMP) ## write the README's tables, page and picture from results/reference/
 	$(PY) tools/readme_tables.py
+	$(PY) tools/two_gpus.py
 	PYTHONPATH=. $(PY) tools/pages.py
 
 cuda: $(STAMP) ## make PyCUDA ready for this machine's NVIDIA driver, once more
