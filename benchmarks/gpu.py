@@ -41,6 +41,7 @@ def main() -> int:
     parser.add_argument("--native", type=Path, help="use this program instead of building the twin")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--device", default="cuda")
+    parser.add_argument("--keep", type=Path, help="keep the folders of the runs of experiments here")
     parser.add_argument("--only", default="", help="only works whose name or group holds this, and no runs of experiments")
     options = parser.parse_args()
     works = [work for work in all_works() if options.only in f"{work.group}: {work.name}"]
@@ -50,7 +51,9 @@ def main() -> int:
             facts = device.facts()
             measure(native, device, works, options.rounds)
         verdicts = [goal.judged(works) for goal in GOALS if any(work.group == goal.group for work in works)]
-        runs, judged = ([], []) if options.only else judged_runs(Path(scratch), options.device)
+        if options.keep:
+            options.keep.mkdir(parents=True, exist_ok=True)
+        runs, judged = ([], []) if options.only else judged_runs(options.keep or Path(scratch), options.device)
         verdicts += judged
     print(table_of(works, verdicts, facts.name))
     if options.out:
