@@ -109,8 +109,10 @@ else
 	$(PY) -m pytest -q -m gpu
 endif
 
-soak: $(STAMP) ## run the tests of chance in full: kills at 200 moments, 100,000 files; an hour
-	DMALAB_SOAK=1 $(PY) -m pytest -q -n auto tests/soak
+soak: $(STAMP) ## run the tests of chance in full: kills at 200 moments, 100,000 files; an hour. SHARE=0.1 does a tenth
+	@$(PY) -c 'import atheris' 2>/dev/null || $(PY) -m pip install --quiet --disable-pip-version-check 'atheris>=2.3' || \
+	  echo "There is no fuzzer (atheris) for this Python: files are made by hypothesis alone." >&2
+	DMALAB_SOAK=$(or $(SHARE),1) $(PY) -m pytest -q -n auto tests/soak
 
 test-cluster: $(STAMP) ## run the large tests of clusters: 10,000 cases, killed workers, 1,000 workers; a quarter of an hour
 	DMALAB_CLUSTER_TESTS=1 $(PY) -m pytest -q tests/cluster

@@ -2,43 +2,40 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
-import tempfile
-from pathlib import Path
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
+import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from runner.errors import SpecError
-from runner.expand import expand
 from runner.scenarios import SCENARIOS
-from runner.spec.load import list_experiments, load_experiment
-from tests.soak.counts import count
+from runner.spec.load import list_experiments
+from tests.soak.commands import ROOT
+from tests.soak.counts import SHARE, count
+from tests.soak.judging import HOSTILE, Judge
 
 KNOWN = [path.read_text(encoding="utf-8") for path in list_experiments().values()]
-HOSTILE = """&a *a <<: [ ] { } , : - ? | > ! !!python/object/apply:os.system %YAML --- ... # " ' \\x00 1e6 010 1:30 on yes ~ 0x10
-.inf .nan -1 1_000 1MiB 1,5GiB 9999999TiB 99999999999999999999 ../../etc/passwd con aux name: scenarios: kind: zip: exclude:"""
 PIECES = [*HOSTILE.split(), "", "\t", "\ufeff"]
 WORDS = sorted({field for kind in SCENARIOS.values() for field in kind.model_fields} | {"kind", "where", "at_least", "zip"})
 MANY = settings(
-    max_examples=count(60, 50_000),
+    max_examples=count(60, 10_000),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 
 
-def judged(content: bytes) -> None:
-    """Load a file of this content; it is refused by SpecError alone, and a grid that is not is no larger than asked for."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "file.yaml"
-        path.write_bytes(content)
-        with contextlib.suppress(SpecError):
-            loaded = load_experiment(path)
-            assert sum(1 for _ in expand(loaded, 200)) <= 200
-        assert [each.name for each in Path(folder).iterdir()] == ["file.yaml"]
+@pytest.fixture(scope="module")
+def judge() -> Iterator[Judge]:
+    with closing(Judge()) as judge:
+        yield judge
+        if SHARE:
+            judge.check_limits()
 
 
 @st.composite
@@ -74,8 +71,8 @@ values: st.SearchStrategy[Any] = st.recursive(
 
 @MANY
 @given(spoiled())
-def test_a_spoiled_file_is_an_experiment_or_is_refused(text: str) -> None:
-    judged(text.encode("utf-8", errors="surrogatepass"))
+def test_a_spoiled_file_is_an_experiment_or_is_refused(judge: Judge, text: str) -> None:
+    judge.judge(text.encode("utf-8", errors="surrogatepass"))
 
 
 @MANY
@@ -83,14 +80,24 @@ def test_a_spoiled_file_is_an_experiment_or_is_refused(text: str) -> None:
     st.dictionaries(st.sampled_from(["a", "b-1"]), st.dictionaries(st.sampled_from(WORDS), values, max_size=6), max_size=2),
     values,
 )
-def test_any_scenarios_are_an_experiment_or_are_refused(scenarios: dict[str, Any], other: object) -> None:
+def test_any_scenarios_are_an_experiment_or_are_refused(judge: Judge, scenarios: dict[str, Any], other: object) -> None:
     for scenario in scenarios.values():
         scenario.setdefault("kind", "transfer")
     content = {"name": "any", "question": "q", "scenarios": scenarios, "measure": other}
-    judged(yaml.safe_dump(content, allow_unicode=True).encode("utf-8", errors="surrogatepass"))
+    judge.judge(yaml.safe_dump(content, allow_unicode=True).encode("utf-8", errors="surrogatepass"))
 
 
 @MANY
 @given(st.binary(max_size=200))
-def test_any_bytes_are_refused(content: bytes) -> None:
-    judged(content)
+def test_any_bytes_are_refused(judge: Judge, content: bytes) -> None:
+    judge.judge(content)
+
+
+@pytest.mark.skipif(not SHARE, reason="takes minutes: make soak")
+def test_what_a_fuzzer_makes_of_files_is_an_experiment_or_is_refused() -> None:
+    pytest.importorskip("atheris", reason="the fuzzer is not there for this Python: pip install atheris")
+    inputs = count(0, 100_000)
+    command = [sys.executable, "-m", "tests.soak.fuzz", str(inputs)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    assert f"{inputs:,} inputs" in done.stdout

@@ -16,7 +16,7 @@ import pytest
 from runner.execution.journal import NAME, of_type, read_journal
 from runner.results import read_results
 from tests.soak.commands import FILE, ROOT, cells, ended, equal, folders, manifest, noted, run, start, until
-from tests.soak.counts import SOAKING, count
+from tests.soak.counts import SHARE, count
 
 SLOW = json.dumps([{"fault": "unsteady"}, {"fault": "slow_case", "seconds": 0.05}])
 RECORDS = 44
@@ -128,7 +128,7 @@ def test_a_results_folder_that_nothing_may_be_written_to_is_said_plainly(file: P
     assert "can be no folder of results" in error
 
 
-@pytest.mark.skipif(not SOAKING, reason="the same as a file system that takes no more, with a real one: make soak")
+@pytest.mark.skipif(not SHARE, reason="the same as a file system that takes no more, with a real one: make soak")
 def test_a_full_disk_is_said_and_the_run_goes_on_when_there_is_room(file: Path, whole: Path) -> None:
     out = file.parent / "out"
     out.mkdir()
