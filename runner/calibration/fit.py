@@ -28,6 +28,7 @@ _MAY_BE_NOTHING: Final[dict[Path, Node]] = {
     ("calls", "change_ns"): {"value": 0},
     ("engines", "kernel_gap_ns"): {"value": 0},
     ("engines", "switch_ns"): {"value": 0},
+    ("engines", "row_h2d_ns"): {"value": 0},
     ("staging", "first_h2d"): {"points": [[0, 0]]},
     ("staging", "first_d2h"): {"points": [[0, 0]]},
     ("host", "start_ns"): {"ns_by_threads": {1: 0}},

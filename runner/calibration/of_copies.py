@@ -38,6 +38,19 @@ def engine_copies(cases: Cases) -> Iterator[Found]:
             yield from pair(("kinds", model.buffer, model.direction), model.size, model, observation, figure)
 
 
+def copies_in_a_row(cases: Cases) -> Iterator[Witness]:
+    """Yield many small copies to the device in a row, by the time in which their engine worked."""
+    for model, observation in cases.of(Submission, lambda it: it.operation == "copy" and it.count >= LEAST_CALLS):
+        if model.size <= SMALL_BYTES and "engine_busy_ms" in observation.figures and reached(model.buffer):
+            yield witness(model, observation, "engine_busy_ms")
+
+
+def least_in_a_row_ns(cases: Cases) -> float | None:
+    """Return what such a copy took on the average: a fit must begin where the least time shows."""
+    models = cases.of(Submission, lambda it: it.operation == "copy" and it.count >= LEAST_CALLS)
+    return max((each.figures.get("engine_busy_ms", 0.0) * 1e6 / model.count for model, each in models), default=None)
+
+
 def pairs_of_events(cases: Cases) -> Iterator[Witness]:
     """Yield middling copies by events, which the engine's time is known of: what is more is what events add."""
     for model, observation in cases.single():

@@ -7,6 +7,7 @@ value of the profile that a fit begins with, and is marked as assumed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from runner.calibration import of_copies, of_host, of_kernels
@@ -28,10 +29,14 @@ BETWEEN: Final = (
 
 def steps(cases: Cases, data: Node) -> Iterator[Step]:
     """Yield the steps in their order; `data` is the profile to begin with, and parameters that it lacks are passed over."""
-    event, gap, fresh = ("engines", "timed_event_ns"), ("engines", "kernel_gap_ns"), ("staging", "fresh_page_ns")
-    pageable = _alone("pageable copies", of_copies.pageable_copies(cases), data)
+    row, event = ("engines", "row_h2d_ns"), ("engines", "timed_event_ns")
+    gap, fresh = ("engines", "kernel_gap_ns"), ("staging", "fresh_page_ns")
+    pageable = [_from_what_was_measured(each) for each in _alone("pageable copies", of_copies.pageable_copies(cases), data)]
     yield from _alone("calls", of_copies.calls(cases), data)
     yield from _alone("engine copies", of_copies.engine_copies(cases), data)
+    yield from _together(
+        "copies in a row", [Parameter(row)], of_copies.copies_in_a_row(cases), of_copies.least_in_a_row_ns(cases)
+    )
     yield from _together("events", [Parameter(event)], of_copies.pairs_of_events(cases), of_copies.beyond_engine_ns(cases))
     yield from _alone("first calls", of_copies.first_calls(cases), data)
     yield from _alone("staging", of_copies.staging(cases), data)
@@ -62,6 +67,11 @@ def _alone(name: str, found: Iterable[Found], data: Node) -> list[Step]:
         if has_node(data, parameter.path) and witness.measured > 0:
             pairs.setdefault(parameter, witness)
     return [Step(name, tuple(pairs), tuple(pairs.values()), alone=True)] if pairs else []
+
+
+def _from_what_was_measured(step: Step) -> Step:
+    """Return a step that begins with the measured times, in ms, as ns: where a call takes longer than the copy, none shows."""
+    return replace(step, start=tuple(each.measured * 1e6 for each in step.witnesses))
 
 
 def _together(name: str, parameters: Sequence[Parameter], found: Iterable[Witness], start: float | None = None) -> list[Step]:

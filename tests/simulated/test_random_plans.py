@@ -69,6 +69,23 @@ def test_the_makespan_lies_between_its_bounds(works: list[tuple[tuple[str, int, 
     assert max(engines + streams) <= span_ns(trace) <= sum(time for *_, time in times)
 
 
+@settings(max_examples=100, deadline=None)
+@given(WORKS, st.sampled_from([500_000, 800_000, 1_000_000]))
+def test_no_work_is_lost_or_made(works: list[tuple[tuple[str, int, int], bool]], duplex_ppm: int) -> None:
+    """A kernel takes its own time; a copy that, and more only by what the opposite direction took from it meanwhile."""
+    plan = plan_from(works)
+    trace = play(with_values(without_overheads(load_profile("test")), duplex_ppm=duplex_ppm), plan)
+    spans = {activity.index: (activity.engine, activity.begin_ns, activity.end_ns) for activity in trace.activities}
+    order = [index for index, operation in enumerate(plan.lanes[0]) if isinstance(operation, Copy | Launch)]
+    opposite = {"h2d": "d2h", "d2h": "h2d"}
+    for index, ((_, _, words), _) in zip(order, works, strict=True):
+        engine, begin, end = spans[index]
+        others = [each for each in spans.values() if each[0] == opposite.get(engine)]
+        shared = sum(max(0, min(end, other_end) - max(begin, other_begin)) for _, other_begin, other_end in others)
+        done = end - begin - shared + shared * duplex_ppm / 1_000_000
+        assert abs(done - 4 * words / 10) <= 2 + len(others), "whole ns, one for each time that the sharing changes"
+
+
 @settings(max_examples=50, deadline=None)
 @given(WORKS, st.integers(0, 14))
 def test_work_that_is_longer_never_ends_sooner(works: list[tuple[tuple[str, int, int], bool]], at: int) -> None:

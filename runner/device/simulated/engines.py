@@ -90,10 +90,10 @@ class Queue:
 class Engine:
     """A copy engine or the compute engine; `fluid` is the link that it shares with the opposite direction, if any.
 
-    `same_ns` is the gap between two operations of one stream.
+    `same_ns` is the gap between two operations of one stream, `row_ns` the least time of an operation that follows another one.
     """
 
-    __slots__ = ("current", "fluid", "free_ns", "last_stream", "name", "queue", "same_ns")
+    __slots__ = ("current", "fluid", "free_ns", "last_stream", "name", "queue", "row_ns", "same_ns")
 
     def __init__(self, name: str, fluid: Fluid | None = None, same_ns: int = 0) -> None:
         self.name, self.fluid, self.same_ns = name, fluid, same_ns
@@ -101,6 +101,7 @@ class Engine:
         self.current: Work | None = None
         self.last_stream: Queue | None = None
         self.free_ns = 0
+        self.row_ns = 0
 
 
 class Engines:
@@ -117,6 +118,8 @@ class Engines:
         else:
             link = Fluid(agenda, lambda copies: PER_MILLION if copies == 1 else copies * duplex)
             self.up, self.down = Engine("h2d", link), Engine("d2h", link)
+            row = profile.engines.row_h2d_ns
+            self.up.row_ns = 0 if row is None else row.value
         gap = profile.engines.kernel_gap_ns
         self.compute = Engine("compute", same_ns=0 if gap is None else gap.value)
         self.activities: list[tuple[int, int, str, int, int]] = []
@@ -205,7 +208,10 @@ class Engines:
         if engine.fluid is None:
             self.agenda.at(max(self.agenda.now + node.engine_ns, node.floor_ns), self._end, node)
         else:
-            engine.fluid.begin(Job(node.engine_ns * PER_MILLION, 1, self._end, node))
+            engine_ns = node.engine_ns
+            if engine_ns < engine.row_ns and engine.last_stream is not None:
+                engine_ns = engine.row_ns
+            engine.fluid.begin(Job(engine_ns * PER_MILLION, 1, self._end, node))
 
     def _end(self, node: Work) -> None:
         engine, now, pieces = node.by, self.agenda.now, node.pieces

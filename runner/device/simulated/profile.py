@@ -160,6 +160,9 @@ class Engines(BaseModel):
     kernel_write: Curve = Field(description="Engine time of a kernel that writes so many bytes of the device's memory.")
     duplex_ppm: Value = Field(description="Rate of a copy while another runs the opposite way, in millionths of its own rate.")
     stream_change_ns: Value = Field(description="Gap on one engine between operations of different streams.")
+    row_h2d_ns: Value | None = Field(
+        None, description="Least time of a copy to the device that is not the first one of a play; nothing where omitted."
+    )
     switch_ns: Value | None = Field(
         None,
         description="What ready work waits for an engine that served another stream, beside that gap; nothing where omitted.",
