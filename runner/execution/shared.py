@@ -148,6 +148,7 @@ class Shared:
                 self._hall.refused[seat.name] = f"it is not equal to the others: {different}"
                 seat.close()
                 continue
+            self._hall.refused.pop(seat.name, None)
             self._seats.append(seat)
             come.append(seat)
         return come

@@ -18,9 +18,9 @@ from runner.execution.cluster import ClusterHall
 from runner.execution.shared import Shared
 from runner.expand import expand
 from runner.flow import RunOutcome, run_experiment
-from runner.measure.result import CaseResult
 from runner.spec.load import list_experiments, load_experiment
 from tests.cluster.clusters import Processes, inside
+from tests.cluster.watches import Watch
 
 pytest.importorskip("distributed")
 
@@ -75,26 +75,6 @@ def same_cells(file: Path, out: str) -> None:
     assert dmalab(file, "one", "--workers", "1").exit_code == 0
     for name in ("summary.csv", "samples.csv", "cases.csv"):
         assert cells(latest(file, out), name) == cells(latest(file, "one"), name), name
-
-
-class Watch:
-    """Does something when so many cases are done."""
-
-    def __init__(self, at: int, act: Any) -> None:
-        self.at, self.act, self.seen = at, act, 0
-
-    def opened(self, *_: Any) -> None: ...
-
-    def foreseen(self, *_: Any) -> None: ...
-
-    def stopping(self) -> None: ...
-
-    def finished(self, *_: Any) -> None: ...
-
-    def case_done(self, result: CaseResult, done: int, seconds_left: float) -> None:
-        self.seen += 1
-        if self.seen == self.at:
-            self.act()
 
 
 def run_on(address: str, file: Path, watch: Any, earlier: Any = None) -> RunOutcome:
