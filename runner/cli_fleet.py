@@ -82,7 +82,9 @@ class RunAsked:
         from runner.execution.shared import Shared
 
         if loaded.experiment.spread == "cases":
-            return self._one(loaded, Shared(hall))
+            ended = self._one(loaded, Shared(hall))
+            say([f"{name} took no part, or not to the end: {why}" for name, why in hall.refused.items()])
+            return ended
         return None, self._each(loaded, hall)
 
     def _one(self, loaded: LoadedExperiment, bench: Bench | None) -> tuple[Path | None, int]:

@@ -41,6 +41,7 @@ class Value:
 class GpuView:
     """One GPU among the others: how many of its cases are outliers, and the median deviation of all its cases in percent."""
 
+    run_id: str
     where: tuple[str, str, str]
     cases: int
     outliers: int
@@ -112,4 +113,4 @@ def _gpu(where: tuple[str, str, str], rows: Sequence[Row]) -> GpuView:
     told = "" if worst is None else f"{worst['scenario']} {worst['case_id']} {far:+.1f} %"
     verdict: Word = "outlier" if "outlier" in words else "ok" if "ok" in words else "undecided"
     middle = median([deviation for deviation, _ in known]) if known else None
-    return GpuView(where, len(rows), words.count("outlier"), middle, told, verdict)
+    return GpuView(str(rows[0]["run_id"]), where, len(rows), words.count("outlier"), middle, told, verdict)

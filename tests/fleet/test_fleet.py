@@ -64,6 +64,13 @@ def test_each_gpu_runs_the_whole_file_and_none_is_odd_where_all_are_alike(file: 
     fleet = rows(folder / "fleet.csv")
     assert {row["fleet_verdict"] for row in fleet} == {"ok"}
     assert len(fleet) == 3 * 7, "excluded cases are not compared"
+    parquet = pytest.importorskip("pyarrow.parquet")
+    whole = parquet.read_table(folder / "samples")
+    assert whole.num_rows == len(rows(folder / "samples.csv"))
+    assert set(whole.column("host").to_pylist()) == {summary[0]["host"]}
+    assert sum(each or 0 for each in whole.column("wall_ms").to_pylist()) == pytest.approx(
+        sum(float(row["wall_ms"] or 0) for row in rows(folder / "samples.csv"))
+    )
     read = read_results(folder)
     assert len(read.summary) == 27
     assert set(read.samples["gpu_uuid"]) == set(uuids)
