@@ -41,9 +41,9 @@ def steps(cases: Cases, data: Node) -> Iterator[Step]:
     yield from _alone("first calls", of_copies.first_calls(cases), data)
     yield from _alone("staging", of_copies.staging(cases), data)
     yield from pageable
-    # Each of the two stands on the other: in a row of copies one is the first.
+    # Each of the two stands on the other, the less the longer the rows: of their copies one is the first.
     first = _alone("first pageable copies", of_copies.first_pageable_copies(cases), data)
-    yield from [*first, *pageable, *first] if first else []
+    yield from [*first, *(pageable + first) * 2] if first else []
     yield from _alone("kernels", of_kernels.kernels(cases), data)
     yield from _together("gaps between kernels", [Parameter(gap)], of_kernels.kernels_in_a_row(cases), 2_000.0)
     yield from _alone("kernels on the device", of_kernels.device_access(cases), data)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from runner.calibration.calibrate import calibrate, name_for
+from runner.calibration.cases import witness
 from runner.calibration.fit import Fitted, fit_profile
 from runner.calibration.parameters import node_at
 from runner.calibration.profile_text import profile_text
@@ -15,7 +16,7 @@ from runner.device.simulated.profile import ALL, Profile
 from runner.device.simulated.profile_files import as_profile, load_profile, profile_data, user_folder
 from runner.device.simulated.profile_values import Curve
 from runner.errors import InputError
-from runner.observed import ObservedRun
+from runner.observed import Observation, ObservedRun
 from tests.calibration.runs import observed
 
 KIB, MIB = 2**10, 2**20
@@ -43,6 +44,17 @@ scenarios:
   direct: {kind: pipeline, schedule: overlapped, total: 8MiB, chunk: [256KiB, 1MiB], streams: [1, 2, 4]}
   gpu: {kind: allocation, where: device, size: [1MiB, 16MiB]}
   fresh: {kind: pipeline, schedule: serialized, buffer: pageable, allocate: per_chunk, total: 8MiB, chunk: 2MiB}
+"""
+ROWS = """
+name: rows
+question: What does the first copy of a row take?
+device: simulated:test
+measure: {warmup: 0, samples: 3}
+scenarios:
+  calls: {kind: submission, operation: [copy, record], size: 4KiB, count: 200}
+  events: {kind: transfer, buffer: pinned, direction: d2h, size: [64KiB, 1MiB]}
+  single: {kind: transfer, buffer: pageable, direction: d2h, size: [256KiB, 1MiB, 4MiB, 16MiB]}
+  rows: {kind: transfer, buffer: pageable, direction: d2h, size: 32MiB, chunk: [256KiB, 1MiB, 4MiB]}
 """
 NUMBERS = (
     ("calls", "copy_ns"),
@@ -189,3 +201,26 @@ def test_a_run_that_tells_nothing_is_refused(run: ObservedRun) -> None:
 )
 def test_a_profile_is_named_by_its_device(device: str, name: str) -> None:
     assert name_for(device) == name
+
+
+def test_first_copies_of_ordinary_memory_and_rows_of_small_ones_read_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    data = profile_data("test")
+    mine = {"how": "assumed", "source": "a test"}
+    data["staging"]["first_d2h"] = mine | {"points": [[0, 0], [MIB, 40_000]]}
+    data["engines"]["row_h2d_ns"] = mine | {"value": 3_000}
+    user_folder().mkdir(parents=True)
+    (user_folder() / "cold.yaml").write_text(profile_text(data | {"name": "cold"}), encoding="utf-8")
+    found = fit_profile(observed(ROWS, tmp_path, "simulated:cold"), "other")
+    first = curve_of(as_profile(found.data, "other"), ("staging", "first_d2h"))
+    assert [first.ns(size) for size in (256 * KIB, MIB, 4 * MIB)] == pytest.approx([10_000, 40_000, 40_000], rel=0.01)
+    assert node_at(found.data, ("engines", "row_h2d_ns"))["value"] == pytest.approx(3_000, rel=0.01)
+
+
+def test_disturbed_samples_are_stood_for_by_the_quick_ones(run: ObservedRun) -> None:
+    case = run.observations[0].case
+    calm, wild = (Observation(case, {"event_ms": 10.0}, {"event_ms": spread}, {"event_ms": 7.0}, "") for spread in (0.2, 0.3))
+    assert witness(case.model, calm, "event_ms").measured == 10
+    assert witness(case.model, wild, "event_ms").measured == 7
