@@ -255,30 +255,35 @@ RATES: Final = (
     ),
 )
 
-_PART = "median of the leg alone, over all chunks, measured once a run for each distinct one"
+_PART = "median of the leg alone, over all chunks, handed over as the case is, measured once a run for each distinct one"
+_UNHIDDEN: Final = "; with staging: register plus the medians of register_ms, unregister_ms and, of a graph, instantiate_ms"
 DERIVED: Final = (
     Column(
-        "twin_ms", "number", "ms", "The same work one chunk at a time, measured in the same run.", "median wall time of role twin"
+        "twin_ms",
+        "number",
+        "ms",
+        "The same work one chunk at a time, handed over in the same way (of batches by calls), measured in the same run.",
+        "median wall time of role twin",
     ),
     Column("leg_host_in_ms", "number", "ms", "The host's copies into the stagers, alone.", _PART),
     Column("leg_h2d_ms", "number", "ms", "The uploads of all chunks, alone.", _PART),
     Column("leg_kernel_ms", "number", "ms", "The kernels of all chunks, alone.", _PART),
     Column("leg_d2h_ms", "number", "ms", "The downloads of all chunks, alone.", _PART),
     Column("leg_host_out_ms", "number", "ms", "The host's copies out of the stagers, alone.", _PART),
-    Column("bound_none_ms", "number", "ms", "What the legs take where nothing overlaps.", "sum of the legs"),
+    Column("bound_none_ms", "number", "ms", "What the legs take where nothing overlaps.", f"sum of the legs{_UNHIDDEN}"),
     Column(
         "bound_one_way_ms",
         "number",
         "ms",
         "The least where uploads and downloads take turns on one engine and all else overlaps.",
-        "greatest of host legs, h2d + d2h, and kernel",
+        f"greatest of host legs, h2d + d2h, and kernel{_UNHIDDEN}",
     ),
     Column(
         "bound_full_ms",
         "number",
         "ms",
         "The least where uploads, kernels, downloads and the host's copies all overlap.",
-        "greatest of host legs, h2d, kernel and d2h",
+        f"greatest of host legs, h2d, kernel and d2h{_UNHIDDEN}",
     ),
     Column(
         "overlap_efficiency",

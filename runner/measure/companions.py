@@ -12,7 +12,7 @@ from typing import Final
 from runner.device.contract import Device
 from runner.errors import CaseError
 from runner.expand import Case
-from runner.measure.engine import EventConstant, measure_event_constant
+from runner.measure.engine import EventConstant, figures_of, measure_event_constant
 from runner.measure.result import Sample
 from runner.measure.spent import Spent
 from runner.plan_check import check_plan
@@ -116,5 +116,7 @@ def known_of(companions: Mapping[str, Scenario], medians: Mapping[str, float | N
 
 def derive(prepared: Prepared, samples: Sequence[Sample], clock: str) -> dict[str, float]:
     """Return the figures of the summary that follow from a case's samples and what it is held against."""
-    values = [sample.figures[f"{clock}_ms"] for sample in samples if sample.role == "sample" and f"{clock}_ms" in sample.figures]
-    return prepared.case.model.derived(prepared.known, median(values)) if values else {}
+    names = {name for sample in samples if sample.role == "sample" for name in sample.figures if name.endswith("_ms")}
+    medians = {name: median(figures_of(samples, name)) for name in names}
+    own = medians.get(f"{clock}_ms")
+    return {} if own is None else prepared.case.model.derived(prepared.known, own, medians)

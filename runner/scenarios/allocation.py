@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar, Final, Literal, Self
 
@@ -85,7 +86,7 @@ class Allocation(Scenario):
         }
         return {**copies, "memory_pageable": Allocation(kind="allocation", buffer=ORDINARY, size=self.size)}
 
-    def derived(self, known: Known, median_ms: float) -> dict[str, float]:
+    def derived(self, known: Known, median_ms: float, figures_ms: Mapping[str, float]) -> dict[str, float]:
         """Return `copies_to_pay`: the cost beyond that of pageable memory over what a copy saves, if it saves anything."""
         if not {"copy_locked", "copy_pageable", "memory_pageable"} <= known.times_ms.keys():
             return {}

@@ -106,8 +106,11 @@ class Scenario(StrictModel):
         """Return this case with all that depends on the machine made a number; raises CaseFailed where that is not known."""
         return self
 
-    def derived(self, known: Known, median_ms: float) -> dict[str, float]:
-        """Return figures of the summary that follow from the companions and this case's own median by its clock."""
+    def derived(self, known: Known, median_ms: float, figures_ms: Mapping[str, float]) -> dict[str, float]:
+        """Return figures of the summary that follow from the companions and from this case's own median by its clock.
+
+        `figures_ms` are the medians of all its figures that are times in ms, by name.
+        """
         return {}
 
     def plan(self) -> Plan:

@@ -1,7 +1,8 @@
 """The legs of a pipeline, each measured alone: the host's copies, the uploads, the kernels and the downloads of all its chunks.
 
-A leg goes through the same chunks, slots and buffers as the pipeline, but does only its own part, so that what it takes is what
-the pipeline could not do faster by hiding anything. Legs are companions of pipelines and no kind that a file can ask for.
+A leg goes through the same chunks, slots and buffers as the pipeline and hands its work over in the same way, but does only its
+own part, so that what it takes is what the pipeline could not do faster by hiding anything. Legs are companions of pipelines and
+no kind that a file can ask for.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pydantic import Field
 
 from runner.device.contract import Trace
 from runner.memory import BufferKind, Pages
-from runner.plan import Drain, Launch, Plan
+from runner.plan import Batch, Drain, Graph, GroupEnd, Launch, Plan
 from runner.scenarios.base import Scenario, Size, event_ms
 from runner.scenarios.builder import PlanWriter, chunks_of, lanes_ms
 
@@ -33,7 +34,9 @@ class Leg(Scenario):
     slots: int = Field(ge=1, description="Buffers that the chunks take turns on.")
     passes: int = Field(1, ge=1, description="Passes of the kernel over each chunk.")
     threads: int = Field(1, ge=1, description="Threads of each host copy.")
-    lanes: int = Field(1, ge=1, description="Host lanes that the slots are dealt to, where the host copies.")
+    lanes: int = Field(1, ge=1, description="Host lanes that the chunks are dealt to, where the host copies.")
+    captured: bool = Field(False, description="Whether the device's work is launched as one graph.")
+    batch: int = Field(0, ge=0, description="Copies that one call hands over; 0 where each has a call of its own.")
 
     def own_time(self) -> str:
         """Return `leg_ms`, which is of the clock that fits the part."""
@@ -92,7 +95,11 @@ class Leg(Scenario):
         for buffer in devices if self.part == "h2d" else hosts:
             writer.poison(buffer)
         writer.record(stream, "start", timed=True)
-        for slot, offset, size in self._turns():
+        if self.captured:
+            writer.lane.append(Graph(stream))
+        for number, (slot, offset, size) in enumerate(self._turns()):
+            if self.batch and number % self.batch == 0:
+                writer.lane += [GroupEnd(), Batch(stream)] if number else [Batch(stream)]
             host = ((hosts[slot], 0) if self.staged else (hosts[0], offset)) if hosts else (0, 0)
             if self.part == "kernel":
                 writer.lane.append(Launch(stream, devices[slot], 0, size, self.passes))
@@ -100,6 +107,8 @@ class Leg(Scenario):
                 writer.copy(stream, "h2d", (devices[slot], 0), host, size)
             else:
                 writer.copy(stream, "d2h", host, (devices[slot], 0), size)
+        if self.captured or self.batch:
+            writer.lane.append(GroupEnd())
         writer.record(stream, "stop", timed=True)
         writer.lane.append(Drain(stream))
         self._expect_device_work(writer, devices, hosts)

@@ -142,9 +142,9 @@ class Pipeline(Scenario):
         """Return this case with its work as passes."""
         return resolve(self, known)
 
-    def derived(self, known: Known, median_ms: float) -> dict[str, float]:
+    def derived(self, known: Known, median_ms: float, figures_ms: Mapping[str, float]) -> dict[str, float]:
         """Return legs, bounds and how much was hidden."""
-        return derive(self, known, median_ms)
+        return derive(self, known, median_ms, figures_ms)
 
     def payload_bytes(self) -> int:
         """Return the bytes of the input; the output's are not counted again."""

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Final, cast
 from runner.errors import CaseFailed
 from runner.scenarios.base import Known, Scenario
 from runner.scenarios.legs import Leg, Part
+from runner.scenarios.pipeline_slots import turn_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from runner.memory import BufferKind
     from runner.scenarios.pipeline import Pipeline
 
@@ -49,22 +52,21 @@ def resolve(pipeline: Pipeline, known: Known) -> Pipeline:
 
 
 def twin_of(pipeline: Pipeline) -> Pipeline:
-    """Return the same work on the same buffers with one chunk under way at a time."""
-    alone = {
-        "schedule": "serialized",
-        "streams": 1,
-        "slots": None,
-        "issue": "depth_first",
-        "layout": "per_slot",
-        "submit": "calls",
-    }
-    return pipeline.model_copy(update=alone | {"staging_lanes": 1})
+    """Return the same work on the same buffers with one chunk under way at a time, handed over in the same way where that can be.
+
+    The twin of a graph is a graph on one stream. That of batches goes by calls: one chunk at a time leaves nothing to batch.
+    """
+    alone = {"streams": 1, "slots": None, "issue": "depth_first", "layout": "per_slot", "staging_lanes": 1}
+    if pipeline.submit != "graph":
+        alone |= {"schedule": "serialized", "submit": "calls"}
+    return pipeline.model_copy(update=alone)
 
 
-def derive(pipeline: Pipeline, known: Known, median_ms: float) -> dict[str, float]:
+def derive(pipeline: Pipeline, known: Known, median_ms: float, figures_ms: Mapping[str, float]) -> dict[str, float]:
     """Return legs, bounds, `overlap_efficiency` and `hidden_fraction` (their formulas stand in `runner.columns`).
 
-    Bounds need every leg; where one could not be measured they are missing.
+    `figures_ms` are the medians of the case's own figures. Bounds need every leg: where one could not be measured they are
+    missing.
     """
     legs = {name.removeprefix("leg_"): time for name, time in known.times_ms.items() if name.startswith("leg_")}
     figures = {f"leg_{part}_ms": time for part, time in legs.items()}
@@ -72,7 +74,7 @@ def derive(pipeline: Pipeline, known: Known, median_ms: float) -> dict[str, floa
     if twin is not None:
         figures["twin_ms"] = twin
     if legs.keys() == set(_parts(pipeline)):
-        figures |= _bounds(legs)
+        figures |= _bounds(legs, sum(figures_ms.get(name, 0.0) for name in _unhidden(pipeline)))
         none, full = figures["bound_none_ms"], figures["bound_full_ms"]
         if none > full:
             figures["hidden_fraction"] = min(1.0, max(0.0, 1 - (median_ms - full) / (none - full)))
@@ -81,13 +83,20 @@ def derive(pipeline: Pipeline, known: Known, median_ms: float) -> dict[str, floa
     return figures
 
 
-def _bounds(legs: dict[str, float]) -> dict[str, float]:
+def _unhidden(pipeline: Pipeline) -> tuple[str, ...]:
+    """Return the figures of what stands before or behind all chunks inside the timing, where nothing can hide it."""
+    if pipeline.staging != "register":
+        return ()
+    return ("register_ms", "unregister_ms", *(("instantiate_ms",) if pipeline.submit == "graph" else ()))
+
+
+def _bounds(legs: dict[str, float], unhidden_ms: float) -> dict[str, float]:
     host = sum(legs.get(part, 0.0) for part in HOST_PARTS)
     up, down, kernel = (legs.get(part, 0.0) for part in ("h2d", "d2h", "kernel"))
     return {
-        "bound_none_ms": sum(legs.values()),
-        "bound_one_way_ms": max(host, up + down, kernel),
-        "bound_full_ms": max(host, up, down, kernel),
+        "bound_none_ms": sum(legs.values()) + unhidden_ms,
+        "bound_one_way_ms": max(host, up + down, kernel) + unhidden_ms,
+        "bound_full_ms": max(host, up, down, kernel) + unhidden_ms,
     }
 
 
@@ -110,6 +119,8 @@ def _leg(pipeline: Pipeline, part: Part) -> Leg:
     staged = pipeline.staging == "copy"
     ratio = pipeline.output_of(1) if part in ("d2h", "host_out") else 1
     lanes = pipeline.staging_lanes if part in HOST_PARTS else 1
+    batch = turn_of(pipeline) if pipeline.submit == "batch" and part in ("h2d", "d2h") else 0
+    slots = lanes if part in HOST_PARTS and pipeline.ring_slots() <= lanes else max(LEG_SLOTS * lanes, batch)
     return Leg(
         part=part,
         # The kernel never sees the host's buffer, and data that are registered in place are copied as registered memory.
@@ -118,8 +129,10 @@ def _leg(pipeline: Pipeline, part: Part) -> Leg:
         staged=staged and part != "kernel",
         total=int(pipeline.total * ratio),
         chunk=int(pipeline.chunk * ratio),
-        slots=1 if part == "kernel" else lanes if part in HOST_PARTS and pipeline.ring_slots() <= lanes else LEG_SLOTS * lanes,
+        slots=1 if part == "kernel" else slots,
         passes=(pipeline.compute.passes or 1) if part == "kernel" else 1,
         threads=pipeline.staging_threads if part in HOST_PARTS else 1,
         lanes=lanes,
+        captured=pipeline.submit == "graph",
+        batch=batch,
     )

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from runner import operations as ops
 from runner.plan import Plan
-from runner.scenarios.pipeline_slots import Part, Slots
+from runner.scenarios.pipeline_slots import Part, Slots, turn_of
 
 if TYPE_CHECKING:
     from runner.scenarios.pipeline import Pipeline
@@ -38,7 +38,7 @@ def write_pipeline(pipeline: Pipeline, passes: int) -> Plan:
             ring.turn([index])
             ring.retire(0)
     else:
-        turn = ring.turn_length()
+        turn = turn_of(pipeline)
         ring.begin_graph()
         for first in range(0, len(chunks), turn):
             ring.turn(list(range(first, min(first + turn, len(chunks)))))
@@ -73,12 +73,6 @@ class _Ring(Slots):
         if self.registered:
             self.writer.mark("worked")
             self.writer.lane.extend(ops.Unregister(buffer) for buffer in self.data.values())
-
-    def turn_length(self) -> int:
-        """Return how many chunks are issued operation by operation before the next ones enter."""
-        if self.pipeline.issue == "depth_first":
-            return 1
-        return max(1, self.slots // 3) if self.batched else self.slots
 
     def begin_graph(self) -> None:
         """Begin the graph, if there shall be one, and let its other streams branch off."""

@@ -127,6 +127,14 @@ class Slots:
                 writer.expect_range(output, landed + size, length - size, pipeline.chunk, added, BEYOND_SALT)
 
 
+def turn_of(pipeline: Pipeline) -> int:
+    """Return how many chunks are issued operation by operation before the next ones enter."""
+    slots = min(pipeline.ring_slots(), pipeline.chunks())
+    if pipeline.issue == "depth_first":
+        return 1
+    return max(1, slots // 3) if pipeline.submit == "batch" else slots
+
+
 class NullWork:
     """Tiny kernels on the null stream; nothing at all where there are no launches."""
 

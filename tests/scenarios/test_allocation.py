@@ -185,10 +185,10 @@ def test_page_locking_has_paid_when_the_copies_have_saved_what_it_cost() -> None
         ("memory_pageable", "pageable", "normal"),
     ]
     times = {"copy_locked": 1.0, "copy_pageable": 3.0, "memory_pageable": 10.0}
-    assert case.derived(Known(0, times), 25.0) == {"copies_to_pay": 7.5}
-    assert case.derived(Known(0, times), 9.0) == {"copies_to_pay": 0.0}
-    assert case.derived(Known(0, times | {"copy_locked": 3.0}), 25.0) == {}, "nothing is saved"
-    assert case.derived(Known(0, {"copy_locked": 1.0}), 25.0) == {}, "something could not be measured"
+    assert case.derived(Known(0, times), 25.0, {}) == {"copies_to_pay": 7.5}
+    assert case.derived(Known(0, times), 9.0, {}) == {"copies_to_pay": 0.0}
+    assert case.derived(Known(0, times | {"copy_locked": 3.0}), 25.0, {}) == {}, "nothing is saved"
+    assert case.derived(Known(0, {"copy_locked": 1.0}), 25.0, {}) == {}, "something could not be measured"
     assert allocation(buffer="pinned").companions() == {}
 
 

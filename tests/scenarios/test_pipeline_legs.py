@@ -83,7 +83,7 @@ def test_a_ratio_becomes_the_passes_that_take_so_long() -> None:
 def test_bounds_and_what_was_gained_by_hand() -> None:
     case = pipeline(staging="copy")
     legs = {"leg_host_in": 3.0, "leg_h2d": 5.0, "leg_kernel": 1.0, "leg_d2h": 4.0, "leg_host_out": 3.0}
-    figures = derive(case, Known(0, legs | {"twin": 16.0}), 8.0)
+    figures = derive(case, Known(0, legs | {"twin": 16.0}), 8.0, {})
     assert (figures["bound_none_ms"], figures["bound_one_way_ms"], figures["bound_full_ms"]) == (16.0, 9.0, 6.0)
     assert figures["overlap_efficiency"] == pytest.approx(0.8)
     assert figures["hidden_fraction"] == pytest.approx(0.8)
@@ -91,7 +91,7 @@ def test_bounds_and_what_was_gained_by_hand() -> None:
 
 
 def test_without_a_leg_there_are_no_bounds() -> None:
-    figures = derive(pipeline(), Known(0, {"leg_h2d": 5.0, "twin": 16.0}), 8.0)
+    figures = derive(pipeline(), Known(0, {"leg_h2d": 5.0, "twin": 16.0}), 8.0, {})
     assert figures == {"leg_h2d_ms": 5.0, "twin_ms": 16.0}
 
 

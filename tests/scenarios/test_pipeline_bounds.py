@@ -1,0 +1,65 @@
+"""What pipelines are held against, in whole simulated runs: handed over as they are, and never above what they take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from runner.results import read_results
+from tests.scenarios.runs import run
+
+RING = "kind: pipeline, schedule: overlapped, total: 8MiB, chunk: 512KiB, streams: 3"
+
+
+def rows(folder: Path, fields: str) -> pd.DataFrame:
+    """Return the summary of one pipeline without noise."""
+    return read_results(run(folder, f"  ring: {{{fields}}}\n").folder).summary
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        f"{RING}, compute: {{ratio: 2}}, submit: [calls, graph]",
+        f"{RING}, chunk: [64KiB, 1MiB], submit: graph".replace("chunk: 512KiB, ", ""),
+        f"{RING}, staging: register, submit: [calls, graph]",
+        f"{RING}, slots: [3, 12], layout: per_engine, issue: breadth_first, submit: batch",
+        f"{RING}, direction: [upload, download], submit: graph",
+    ],
+)
+def test_no_pipeline_is_faster_than_its_bound_or_gains_more_than_there_is(tmp_path: Path, fields: str) -> None:
+    summary = rows(tmp_path, fields)
+    assert (summary["status"] == "ok").all()
+    assert (summary["median_wall_ms"] >= summary["bound_full_ms"]).all()
+    assert summary["overlap_efficiency"].between(0, 1).all()
+    assert (summary["flags"] == "").all()
+
+
+def test_the_kernels_of_a_graph_take_the_ratio_that_was_asked_for(tmp_path: Path) -> None:
+    """Passes that were solved by calls would take a third of it: a launch by call takes longer than a pass."""
+    (row,) = rows(tmp_path, f"{RING}, compute: {{ratio: 2}}, submit: graph").to_dict("records")
+    assert row["among_kernel_ms"] / max(row["leg_h2d_ms"], row["leg_d2h_ms"]) == pytest.approx(2, rel=0.1)
+
+
+def test_a_graph_on_one_stream_hides_nothing_and_gains_nothing(tmp_path: Path) -> None:
+    (row,) = rows(tmp_path, f"{RING}, submit: graph".replace("streams: 3", "streams: 1")).to_dict("records")
+    assert (row["hidden_fraction"], row["overlap_efficiency"]) == (0, 0)
+    assert row["twin_ms"] == pytest.approx(row["median_wall_ms"])
+
+
+@pytest.mark.parametrize("submit", ["calls", "graph"])
+def test_page_locking_and_a_graph_that_is_made_in_the_play_belong_to_the_bounds(tmp_path: Path, submit: str) -> None:
+    (row,) = rows(tmp_path, f"{RING}, staging: register, submit: {submit}").to_dict("records")
+    unhidden = row["median_register_ms"] + row["median_unregister_ms"]
+    unhidden += row["median_instantiate_ms"] if submit == "graph" else 0
+    legs = [row[f"leg_{part}_ms"] for part in ("h2d", "kernel", "d2h")]
+    assert row["bound_full_ms"] == pytest.approx(max(legs) + unhidden)
+    assert row["bound_one_way_ms"] == pytest.approx(legs[0] + legs[2] + unhidden)
+    assert row["bound_none_ms"] == pytest.approx(sum(legs) + unhidden)
+
+
+def test_a_graph_that_was_made_before_costs_no_bound(tmp_path: Path) -> None:
+    (row,) = rows(tmp_path, f"{RING}, submit: graph").to_dict("records")
+    assert row["median_instantiate_ms"] > 0
+    assert row["bound_full_ms"] == max(row[f"leg_{part}_ms"] for part in ("h2d", "kernel", "d2h"))
