@@ -14,7 +14,6 @@ from typing import Any, Final
 from runner.figures import unit_of_time, units
 from runner.scenarios import SCENARIOS
 from runner.scenarios.base import Scenario
-from runner.spec import experiment
 from runner.spec.clauses import FORMS, ORDERS
 from runner.spec.experiment import Exclude, Experiment
 from runner.units import LARGEST_SIZE, UNITS
@@ -49,14 +48,14 @@ def experiment_schema() -> Schema:
     fastest = definitions["Fastest"]["properties"]
     fastest["metric"] = {**_annotations(fastest["metric"]), "$ref": "#/definitions/time"}
     properties = whole["properties"]
-    properties["name"] |= {"pattern": f"^(?:{experiment._NAME.pattern})$", "examples": ["my-link"]}
+    properties["name"]["examples"] = ["my-link"]
     properties["question"]["examples"] = ["Which chunk is best for my job on this machine?"]
-    properties["device"] |= {"pattern": f"^(?:{experiment._DEVICE.pattern})$", "examples": _DEVICES}
+    properties["device"]["examples"] = _DEVICES
     properties["scenarios"] = {
         **_annotations(properties["scenarios"]),
         "type": "object",
         "minProperties": 1,
-        "propertyNames": {"pattern": f"^(?:{experiment._NAME.pattern})$"},
+        "propertyNames": {"pattern": properties["name"]["pattern"]},
         "additionalProperties": {"$ref": "#/definitions/any_scenario"},
     }
     properties["expect"]["items"] = {"anyOf": [{"$ref": f"#/definitions/{model.__name__}"} for model in FORMS.values()]}

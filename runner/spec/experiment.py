@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
 
 from runner.device.simulated.profile_files import profile_names
@@ -60,8 +60,10 @@ def check_device(text: str) -> str:
 
 Spread = Literal["machines", "cases"]
 Alone = Literal["host", "gpu"]
-Name = Annotated[str, AfterValidator(check_name)]
-DeviceName = Annotated[str, AfterValidator(check_device)]
+Name = Annotated[str, AfterValidator(check_name), WithJsonSchema({"type": "string", "pattern": f"^(?:{_NAME.pattern})$"})]
+DeviceName = Annotated[
+    str, AfterValidator(check_device), WithJsonSchema({"type": "string", "pattern": f"^(?:{_DEVICE.pattern})$"})
+]
 
 
 class Until(StrictModel):
