@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
+from typing import Final
 
 from runner.figures import Figure, figure_of, unit_of_time
 from runner.findings import Measured, quotient
@@ -11,8 +13,12 @@ from runner.measure.result import CaseResult
 from runner.rows import RunInfo, summary_rows
 from runner.spec.answers import Fastest
 from runner.spec.experiment import Experiment
+from runner.units import counted
 
-_BOUND = "bound_full_ms"
+_BOUND: Final = "bound_full_ms"
+_DOUBTFUL: Final = "implausible"
+NO_FASTER: Final = 0.02
+"""By how much less time a case must take to be called faster than a simpler one: runs of one file differ by as much."""
 
 
 def answers(experiment: Experiment, results: Sequence[CaseResult], run: RunInfo) -> list[str]:
@@ -35,32 +41,45 @@ class _Rung:
         interval = "" if self.figure.low is None else f" ({self.figure.low:.4g} … {self.figure.high:.4g})"
         return f"{self.figure.value:.4g} {unit}{interval}"
 
+    def once_ms(self) -> float:
+        """Return what is done once before the timing, in ms."""
+        model = self.case.result.case.model
+        found = [figure_of(self.case.row, name, model.CLOCK) for name in model.paid_once()]
+        return sum(figure.value for figure in found if figure is not None)
+
 
 def _sentence(asked: Fastest, cases: Sequence[Measured], run: RunInfo) -> str:
-    """Say which case is fastest, how far it is from its bound, and what the fastest of the simpler scenarios costs instead."""
+    """Say which case is fastest, how far it is from its bound, and what the fastest of the simpler scenarios costs instead.
+
+    Of several that are within NO_FASTER of each other the simplest is named. Times that are flagged as implausible do not count.
+    """
     unit = unit_of_time(asked.metric)
-    rungs = [_best(cases, scenario, asked.metric, run) for scenario in asked.among]
-    found = [rung for rung in rungs if rung is not None]
-    missing = [scenario for scenario, rung in zip(asked.among, rungs, strict=True) if rung is None]
-    lost = f"; no case of {', '.join(missing)} could be measured" if missing else ""
+    rungs = {scenario: _best(cases, scenario, asked.metric, run) for scenario in asked.among}
+    found = [rung for rung in rungs.values() if rung is not None]
+    missing = [scenario for scenario, rung in rungs.items() if rung is None]
+    lost = f"; no case of {', '.join(missing)} gave a time to believe" if missing else ""
     if not found:
         return f"For {asked.job} nothing can be said of {run.device}{lost}."
-    best = min(found, key=lambda rung: rung.figure.value)
+    least = min(found, key=lambda rung: rung.figure.value)
+    best = next(rung for rung in found if rung.figure.value <= least.figure.value * (1 + NO_FASTER))
     simpler = found[: found.index(best)]
+    next_simpler = min(simpler, key=lambda rung: rung.figure.value, default=None)
     head = (
         f"For {asked.job} the fastest on {run.device} is {best.case.label()}: {best.told(unit)}{_from_bound(best, asked.metric)}"
+        f"{_no_slower(best, least, unit)}"
     )
-    if not simpler:
-        return f"{head}; nothing simpler was measured{lost}." if len(found) == 1 else f"{head}; it is the simplest, too{lost}."
-    return f"{head}; {_cost(min(simpler, key=lambda rung: rung.figure.value), best, unit)}{lost}."
+    if next_simpler is None:
+        end = "nothing simpler was measured" if len(found) == 1 else "it is the simplest, too"
+        return f"{head}{_paid_once(best, None, unit)}; {end}{lost}."
+    return f"{head}; {_cost(next_simpler, best, unit)}{_paid_once(best, next_simpler, unit)}{lost}."
 
 
 def _best(cases: Sequence[Measured], scenario: str, metric: str, run: RunInfo) -> _Rung | None:
-    """Return the case of a scenario with the lowest figure; None where none has one."""
+    """Return the case of a scenario with the lowest figure to believe; None where none has one."""
     rungs = []
     for case in cases:
         own = case.result.case
-        if own.scenario == scenario and case.result.status == "ok":
+        if own.scenario == scenario and case.result.status == "ok" and _DOUBTFUL not in case.result.flags:
             figure = figure_of(case.row, metric, run.clock or own.model.CLOCK)
             if figure is not None:
                 rungs.append(_Rung(case, figure))
@@ -72,15 +91,44 @@ def _from_bound(best: _Rung, metric: str) -> str:
     bound = figure_of(best.case.row, _BOUND, best.case.result.case.model.CLOCK)
     if bound is None or metric != "wall_ms" or not bound.value:
         return ""
-    return f", {best.figure.value / bound.value:.3g} times the {bound.value:.4g} ms of its slowest part alone"
+    locking = " and page-locking" if best.case.row.get("median_register_ms") is not None else ""
+    return f", {_times(best.figure.value / bound.value)} the {bound.value:.4g} ms of its slowest part{locking} alone"
+
+
+def _no_slower(best: _Rung, least: _Rung, unit: str) -> str:
+    """Say which less simple case was measured as a little faster, if one was."""
+    if least is best:
+        return ""
+    return f"; {least.case.label()}, {least.told(unit)}, is no faster by the {NO_FASTER:.0%} that count here"
 
 
 def _cost(simpler: _Rung, best: _Rung, unit: str) -> str:
     """Say how much longer the simpler one takes, and where its interval does not tell the two apart."""
+    passes = {rung.case.row.get("compute_passes") for rung in (simpler, best)}
     told = f"the next simpler, {simpler.case.label()}, takes {simpler.told(unit)}"
+    if len(passes) > 1:
+        mine, theirs = (rung.case.row.get("compute_passes") for rung in (best, simpler))
+        told += f" with {theirs} passes a chunk, not {mine}, for its own copies' ratio"
     ratio = quotient(simpler.figure, best.figure)
     if ratio is None:
         return told
     if ratio.low is not None and ratio.low <= 1:
         return f"{told}, which is not surely longer"
-    return f"{told}, {ratio.value:.3g} times as long"
+    return f"{told}, {_times(ratio.value)} as long"
+
+
+def _paid_once(best: _Rung, simpler: _Rung | None, unit: str) -> str:
+    """Say what was done once before the timing, and after how many repetitions that has paid; empty where nothing was."""
+    cost_ms = best.once_ms()
+    if not cost_ms:
+        return ""
+    told = f"; what it needs once before, making its graph, takes {cost_ms:.3g} ms"
+    if simpler is None or unit != "ms":
+        return told
+    beyond = max(0.0, cost_ms - simpler.once_ms())
+    return f"{told} and has paid after {counted(ceil(beyond / (simpler.figure.value - best.figure.value)), 'repetition')}"
+
+
+def _times(ratio: float) -> str:
+    """Say a ratio, such as `1.5 times`; one that three digits cannot tell from 1 in words."""
+    return "just" if f"{ratio:.3g}" == "1" else f"{ratio:.3g} times"

@@ -17,7 +17,7 @@ from pydantic_core import PydanticCustomError
 
 from runner.device.contract import Trace
 from runner.plan import Demand, Operation, Plan
-from runner.units import ALLOWED_SIZE, LARGEST_SIZE, parse_size
+from runner.units import ALLOWED_SIZE, LARGEST_SIZE, format_size, parse_size
 
 LARGEST_PLAN: Final = 250_000
 """The most operations of one Plan: a ring of 30,000 chunks; more tells nothing new and takes minutes to check."""
@@ -82,7 +82,20 @@ class Scenario(StrictModel):
     TOLERATES: ClassVar[bool] = False
     """Whether wrong bytes, or an error that costs the device, are what the case looks for: figures of a case that is `ok`."""
 
+    WORK: ClassVar[tuple[str, ...]] = ("size", "direction")
+    """Fields that say what work is done, and not how."""
+
     kind: str
+
+    def job(self) -> dict[str, Cell]:
+        """Return what work the case does, by field and in words: times of cases that differ in it say nothing of each other."""
+        columns = dict(columns_of(type(self)))
+        values = {name: getattr(self, name) for name in ("kind", *self.WORK) if name in columns}
+        return {name: format_size(value) if columns[name].endswith("_bytes") else value for name, value in values.items()}
+
+    def paid_once(self) -> tuple[str, ...]:
+        """Return the figures, times in ms, of what is done once before the timing and then serves every repetition."""
+        return ()
 
     def own_time(self) -> str:
         """Return the figure that stands for the whole case where another is held against it."""

@@ -170,6 +170,12 @@ def check_pages(buffer: BufferKind, pages: Pages) -> None:
         raise field_error("pages", f"{kind.name} memory cannot have {pages} pages", ", ".join(sorted(kind.pages)))
 
 
+def data_in(buffer: BufferKind) -> str:
+    """Say in what sort of memory data lie that this kind holds."""
+    kind = kind_of(buffer)
+    return "memory that migrates" if kind.migrates else "page-locked memory" if kind.page_locked else "ordinary memory"
+
+
 def check_copied(buffer: BufferKind) -> None:
     """Refuse, at the field `buffer`, memory whose pages move by themselves, since no copy call is needed to reach it."""
     if kind_of(buffer).migrates:

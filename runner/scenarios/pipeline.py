@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -13,7 +13,7 @@ from runner.errors import CaseFailed
 from runner.memory import KINDS, BufferKind, Pages
 from runner.plan import Demand, Direction, Plan, StreamKind
 from runner.scenarios.base import Cell, Known, Scenario, Size, Streams, StrictModel, field_error, host_ms, timed
-from runner.scenarios.builder import lanes_ms
+from runner.scenarios.builder import ORDINARY, data_in, lanes_ms
 from runner.scenarios.pipeline_checks import check_pipeline
 from runner.scenarios.pipeline_legs import companions_of, derive, resolve
 from runner.scenarios.pipeline_plan import write_pipeline
@@ -57,6 +57,8 @@ class Pipeline(Scenario):
     `serialized` finishes each chunk before the next begins. `overlapped` lets the chunks take turns on a ring of slots, so that
     one chunk's upload runs beside another's kernel and a third's download.
     """
+
+    WORK: ClassVar[tuple[str, ...]] = ("total", "direction", "output_ratio", "compute", "buffer", "staging")
 
     kind: Literal["pipeline"] = Field(description="Upload, kernel and download of a large array, chunk by chunk, by wall time.")
     buffer: BufferKind = Field(
@@ -122,6 +124,17 @@ class Pipeline(Scenario):
     def _fits(self) -> Self:
         check_pipeline(self)
         return self
+
+    def job(self) -> dict[str, Cell]:
+        """Return bytes, direction and compute as asked for, and in what sort of memory the data lie."""
+        asked = self.compute
+        compute = f"passes {asked.passes}" if asked.ratio is None else f"ratio {asked.ratio:g}"
+        memory: BufferKind = self.buffer if self.staging == "direct" else ORDINARY
+        return {**super().job(), "compute": compute, "buffer": data_in(memory), "staging": None}
+
+    def paid_once(self) -> tuple[str, ...]:
+        """Return the making of a graph, unless it is made anew in each play."""
+        return ("instantiate_ms",) if self.submit == "graph" and self.staging != "register" else ()
 
     def columns(self) -> dict[str, Cell]:
         """Return the fields as cells; the work of each chunk stands in `compute_passes` and `compute_ratio`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -19,6 +19,8 @@ MOST_CALLS = 100_000
 
 class Submission(Scenario):
     """`count` calls of one operation in one stream; each copy has a range of its own, so that every one is verified."""
+
+    WORK: ClassVar[tuple[str, ...]] = ("size", "count")
 
     kind: Literal["submission"] = Field(description="Many calls of one operation in one stream.")
     operation: Literal["copy", "launch", "record", "graph"] = Field(
@@ -51,6 +53,10 @@ class Submission(Scenario):
             "buffer": self.buffer if self.operation == "copy" else None,
             "nodes": self.nodes if graph else None,
         }
+
+    def paid_once(self) -> tuple[str, ...]:
+        """Return the making of the graph."""
+        return ("instantiate_ms",) if self.operation == "graph" else ()
 
     def payload_bytes(self) -> int:
         """Return the bytes of all copies; other operations carry none."""

@@ -24,6 +24,7 @@ from runner.scenarios.base import (
     host_ms,
     timed,
 )
+from runner.scenarios.builder import data_in
 from runner.scenarios.transfer_checks import check_transfer, most_copies
 from runner.scenarios.transfer_plan import write_transfer
 from runner.units import counted
@@ -51,6 +52,7 @@ class Transfer(Scenario):
     """
 
     CLOCK: ClassVar[Clock] = "event"
+    WORK: ClassVar[tuple[str, ...]] = ("size", "direction", "buffer")
 
     kind: Literal["transfer"] = Field(description="A copy across the link, timed by CUDA events.")
     buffer: BufferKind = Field("pinned", description="The kind of the host buffer that the copy engine is handed.")
@@ -101,6 +103,10 @@ class Transfer(Scenario):
     def _fits(self) -> Self:
         check_transfer(self)
         return self
+
+    def job(self) -> dict[str, Cell]:
+        """Return bytes, direction, and in what sort of memory the data lie."""
+        return super().job() | {"buffer": data_in(self.buffer)}
 
     def columns(self) -> dict[str, Cell]:
         """Return the fields as cells; an omitted chunk is the whole size, and `batch_n` the copies that a batch has."""

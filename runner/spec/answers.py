@@ -6,14 +6,11 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from runner.errors import Problem
-from runner.figures import unit_of_time
 from runner.scenarios.base import StrictModel
 from runner.spec.clauses import Metric
-from runner.spec.places import Document
-from runner.spec.problems import guess
 
-_TIME: Final = "wall_ms"
+ASKED_TIME: Final = "wall_ms"
+"""The time that is compared where the file names no other."""
 
 
 class Fastest(StrictModel):
@@ -21,28 +18,7 @@ class Fastest(StrictModel):
 
     job: str = Field(min_length=1, max_length=200, description="What all of the scenarios do, as in `For JOB the fastest is …`.")
     among: Annotated[tuple[str, ...], Field(min_length=1, strict=False)] = Field(
-        description="The scenarios that do it, the simplest first."
+        description="The scenarios that do it, the simplest first: the same kind, bytes, direction and compute, with the data in "
+        "the same sort of memory."
     )
-    metric: Metric = Field(_TIME, description="The time that is compared.")
-
-
-def problems_of(document: Document, scenarios: tuple[str, ...]) -> list[Problem]:
-    """Return what is wrong with the answers of a file beside their form: scenarios or times that are not there, or twice."""
-    entries = document.content.get("fastest")
-    problems: list[Problem] = []
-    for index, entry in enumerate(entries if isinstance(entries, list) else ()):
-        if not isinstance(entry, dict):
-            continue
-        among, metric = entry.get("among"), entry.get("metric", _TIME)
-        names = among if isinstance(among, list) else []
-        for place, name in enumerate(names):
-            loc = ("fastest", index, "among", place)
-            if isinstance(name, str) and name not in scenarios:
-                problems.append(
-                    document.problem(loc, "there is no such scenario", allowed=", ".join(scenarios), hint=guess(name, scenarios))
-                )
-            elif name in names[:place]:
-                problems.append(document.problem(loc, "the scenario stands here twice"))
-        if isinstance(metric, str) and not unit_of_time(metric):
-            problems.append(document.problem(("fastest", index, "metric"), "this is no time", hint="wall_ms, for instance"))
-    return problems
+    metric: Metric = Field(ASKED_TIME, description="The time that is compared.")

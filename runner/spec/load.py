@@ -14,10 +14,10 @@ from pydantic import ValidationError
 
 from runner.errors import Problem, SpecError
 from runner.scenarios import SCENARIOS
-from runner.spec.answers import problems_of
 from runner.spec.expectations import Expectations
 from runner.spec.experiment import Experiment
 from runner.spec.grid import faults_of
+from runner.spec.jobs import problems_of
 from runner.spec.nodes import read_document
 from runner.spec.overrides import override
 from runner.spec.places import Document, nearest
@@ -64,7 +64,7 @@ def load_experiment(path: str | Path, overrides: Sequence[str] = ()) -> LoadedEx
     problems += faults
     expectations = Expectations(document, {spec.name: spec for spec in scenarios}, tuple(_mappings(document)))
     expectations.read()
-    problems += _check_baseline(document) + expectations.problems + problems_of(document, tuple(_mappings(document)))
+    problems += _check_baseline(document) + expectations.problems + problems_of(document, tuple(_mappings(document)), scenarios)
     if problems or experiment is None:
         for spec in scenarios:
             problems += faults_of(document, spec, _CHECKED_BESIDE)
