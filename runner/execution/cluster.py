@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import threading
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
@@ -37,6 +38,10 @@ LOOKED_S: Final = 0.5
 """How often who waits for an answer looks whether its worker is still there."""
 SEEN_S: Final = 1.0
 """How often the scheduler is asked for its workers; with more than 500 less often, since it tells much of each."""
+SILENT_S: Final = 10.0
+"""Seconds of a silent scheduler after which its workers count as gone."""
+MOST_LOSSES: Final = 5
+"""How often a worker that was lost is greeted anew."""
 BATCH_S: Final = 5.0
 """Seconds that a batch shall take: long against the milliseconds that sending costs, short against what a lost worker costs."""
 FIRST_BATCH: Final = 8
@@ -61,11 +66,13 @@ class ClusterHall:
     _cluster: Any = None
     _expected: int = 1
     _known: set[str] = field(default_factory=set)
-    _greeted: dict[str, Any] = field(default_factory=dict)
+    _greeted: dict[str, Asked] = field(default_factory=dict)
     _uuids: dict[str, str] = field(default_factory=dict)
     _seen: float = field(default_factory=monotonic)
     _turns: Turns = field(init=False)
     _came: int = 0
+    _last: set[str] = field(default_factory=set)
+    _losses: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         distributed = _distributed()
@@ -92,6 +99,8 @@ class ClusterHall:
     def arrivals(self) -> list[Seat]:
         """Return the seats of workers that have come, opened their device and fit this run."""
         present = self._line.present()
+        if present != self._last:
+            self._last, self._seen = present, monotonic()
         self._known &= present
         for address in present - self._known:
             self._known.add(address)
@@ -99,8 +108,6 @@ class ClusterHall:
             self._greeted[address] = self._line.ask(address, station.greet, asked)
         come = [seat for address in list(self._greeted) if (seat := self._seat(address, present)) is not None]
         self._came += len(come)
-        if present or come:
-            self._seen = monotonic()
         return come
 
     def expects_more(self) -> bool:
@@ -115,18 +122,25 @@ class ClusterHall:
             self._cluster.close()
             self._cluster = None
 
+    def _given_back(self, address: str) -> None:
+        """Greet a worker anew that was lost and may be there all the same, but not for ever."""
+        self._seen = monotonic()
+        self._losses[address] += 1
+        if self._losses[address] < MOST_LOSSES:
+            self._known.discard(address)
+
     def _short(self) -> bool:
         return self._came + len(self.refused) < self._expected and self._cluster is not None
 
     def _seat(self, address: str, present: set[str]) -> Seat | None:
         """Return the seat of a worker that has answered, None where it has not, cannot take part, or is gone."""
-        future = self._greeted[address]
-        if not future.done():
+        asked = self._greeted[address]
+        if not asked.waited(0):
             if address not in present:
                 del self._greeted[address]
             return None
         del self._greeted[address]
-        answer = self._line.answer(future)
+        answer = asked.answer()
         if answer is None:
             self._known.discard(address)
             return None
@@ -139,7 +153,7 @@ class ClusterHall:
                 name, why = f"worker {address} on {answer['host']}", f"its GPU {own} is that of the worker {other}, too"
             else:
                 self._uuids[own] = address
-                bench = WorkerBench(self._line, address, opened, self.run, self.loaded.spec_sha256)
+                bench = WorkerBench(self._line, address, opened, self.run, self.loaded.spec_sha256, self._given_back)
                 seat = Seat(bench, answer["host"], own, self._turns)
                 seat.open()
                 return seat
@@ -150,11 +164,12 @@ class ClusterHall:
 class WorkerBench:
     """The GPU of one worker; a bench whose sweeps go there in batches."""
 
-    def __init__(self, line: Line, address: str, opened: Opened, run: str, spec: str) -> None:
+    def __init__(self, line: Line, address: str, opened: Opened, run: str, spec: str, given_back: Callable[[str], None]) -> None:
+        self._given_back, self._lost = given_back, False
         self._line, self.address, self._opened = line, address, opened
         self._run, self._spec = run, spec
         self._told: dict[str, float | None] | None = None
-        self._abandoned = False
+        self._abandoned = self._closed = False
         self._size = FIRST_BATCH
 
     def open(self) -> Opened:
@@ -170,7 +185,11 @@ class WorkerBench:
             to_run = [case for case in batch if not case.excluded]
             yield from (Ended(CaseResult(case, "excluded", case.excluded)) for case in batch if case.excluded)
             if to_run:
-                yield from self._measured(work, to_run)
+                try:
+                    yield from self._measured(work, to_run)
+                except SeatLost:
+                    self._lost = True
+                    raise
 
     def facts_at_end(self) -> DeviceFacts | None:
         """Return None: a worker is not asked again."""
@@ -185,8 +204,13 @@ class WorkerBench:
         self._abandoned = True
 
     def close(self) -> None:
-        """Let the worker give its device back."""
-        self._line.ask(self.address, station.leave, "{}")
+        """Let the worker give its device back; safe to call twice."""
+        if self._lost:
+            self._lost = False
+            self._given_back(self.address)
+        elif not self._closed:
+            self._line.ask(self.address, station.leave, "{}")
+        self._closed = True
 
     def _measured(self, work: Work, cases: Sequence[Case]) -> Iterator[Ended]:
         begun = monotonic()
@@ -214,15 +238,15 @@ class WorkerBench:
             "medians": medians,
             "cases": [station.plain_case(case) for case in cases],
         }
-        future = self._line.ask(self.address, station.measure, json.dumps(job))
-        while not self._line.waited(future):
+        asked = self._line.ask(self.address, station.measure, json.dumps(job))
+        while not asked.waited(LOOKED_S):
             work.listener.begins(cases[0])
             if self._abandoned:
                 raise StoppedAtOnce
             if not self._line.holds(self.address):
-                future.cancel()
+                asked.forget()
                 raise SeatLost(f"worker {self.address} is gone")
-        answer = self._line.answer(future)
+        answer = asked.answer()
         if answer is None:
             raise SeatLost(f"worker {self.address} is gone, or the scheduler")
         if answer.get("spec") != self._spec:
@@ -237,37 +261,17 @@ class Line:
         self._distributed, self._address, self._security = distributed, address, security
         self._lock = threading.Lock()
         self._present: set[str] = set()
-        self._asked = 0.0
+        self._asked = self._told = 0.0
         self._client: Any = self._connected()
         self.dashboard: str = self._client.dashboard_link if self._client.scheduler_info(n_workers=1)["services"] else ""
 
-    def ask(self, address: str, function: Any, asked: str) -> Any:
-        """Let a worker run a function of `runner.execution.station`; return the future of its bytes."""
+    def ask(self, address: str, function: Any, asked: str) -> Asked:
+        """Let a worker run a function of `runner.execution.station`."""
         options = {"workers": [address], "allow_other_workers": False, "resources": {GPU: 1}, "pure": False, "retries": 0}
         try:
-            return self._client.submit(function, asked, **options)
+            return Asked(self._client.submit(function, asked, **options))
         except Exception:
-            return _Never()
-
-    def waited(self, future: Any) -> bool:
-        """Wait for LOOKED_S; return whether there is an end of it."""
-        if not future.done():
-            try:
-                future.result(timeout=LOOKED_S)
-            except self._distributed.TimeoutError:
-                return bool(future.done())
-            except BaseException as error:
-                if isinstance(error, KeyboardInterrupt):
-                    raise
-        return True
-
-    def answer(self, future: Any) -> Mapping[str, Any] | None:
-        """Return what a worker answered, None where worker or scheduler went away before it had."""
-        try:
-            answer = json.loads(future.result())
-        except Exception:
-            return None
-        return answer if isinstance(answer, dict) else None
+            return Asked(None)
 
     def holds(self, address: str) -> bool:
         """Whether a worker is there."""
@@ -277,8 +281,12 @@ class Line:
         """Return the addresses of the workers that hold a GPU, as the scheduler said lately; none where it is away."""
         with self._lock:
             if monotonic() - self._asked > max(SEEN_S, len(self._present) / 500):
-                self._present = self._asked_for()
+                told = self._asked_for()
                 self._asked = monotonic()
+                if told is not None:
+                    self._present, self._told = told, self._asked
+                elif self._asked - self._told > SILENT_S:
+                    self._present = set()
             return set(self._present)
 
     def leave(self) -> None:
@@ -286,14 +294,15 @@ class Line:
         if self._client is not None:
             self._client.close(timeout=2)
 
-    def _asked_for(self) -> set[str]:
+    def _asked_for(self) -> set[str] | None:
+        """Return the workers that hold a GPU, None where the scheduler does not answer: it may only be busy."""
         try:
             if self._client.status != "running":
                 self._client.close(timeout=1)
                 self._client = self._connected(timeout=1)
             workers = self._client.scheduler_info()["workers"]
         except Exception:
-            return set()
+            return None
         return {address for address, told in workers.items() if told.get("resources", {}).get(GPU)}
 
     def _connected(self, timeout: float = 10) -> Any:
@@ -313,17 +322,33 @@ class Line:
             ) from None
 
 
-class _Never:
-    """A question that could not be asked: it is done, and has no answer."""
+class Asked:
+    """A question to a worker; `future` is Dask's, None where it could not be asked: then it is done and has no answer."""
 
-    def done(self) -> bool:
-        return True
+    def __init__(self, future: Any) -> None:
+        self._future, self._over = future, threading.Event()
+        if future is None:
+            self._over.set()
+        else:
+            # Not by a result with a time limit: Dask fetches results together, and who gives up takes them from all others.
+            future.add_done_callback(lambda _: self._over.set())
 
-    def result(self, timeout: float = 0) -> bytes:
-        return b"null"
+    def waited(self, seconds: float) -> bool:
+        """Wait for so many seconds at most; return whether there is an end of it."""
+        return self._over.wait(seconds)
 
-    def cancel(self) -> None:
-        pass
+    def answer(self) -> Mapping[str, Any] | None:
+        """Return what the worker answered, None where worker or scheduler went away before it had."""
+        try:
+            answer = json.loads(self._future.result())
+        except Exception:
+            return None
+        return answer if isinstance(answer, dict) else None
+
+    def forget(self) -> None:
+        """Want no answer any more."""
+        if self._future is not None:
+            self._future.cancel()
 
 
 def _distributed() -> Any:

@@ -192,6 +192,7 @@ class Shared:
         helper.lost, helper.stretch = True, None
         self._hall.refused[helper.seat.name] = why
         self._seats.remove(helper.seat)
+        helper.seat.close()
         answered = {each.result.case.case_id for each in stretch.answers}
         left = [case for case in stretch.cases if case.case_id not in answered]
         for case in left[:1]:  # the one that it was at, or those beside it: each of them comes first once
