@@ -15,6 +15,8 @@ CLOCK_TOLERANCE: Final = 0.10
 NOISY_PERCENT: Final = 5
 DRIFT_SHARE: Final = 0.05
 BOUND_TOLERANCE: Final = 0.05
+IN_STEP_TOLERANCE: Final = 0.10
+"""The same of a device without noise, where nothing ever brings the lanes of a leg out of step, as a ring's are."""
 HELD_SHARE: Final = 0.5
 
 
@@ -44,7 +46,8 @@ def flags_of(
     taken = [] if deterministic else times.get(timed, [])
     doubts = {
         "gate_timeout": gate_timeout,
-        "implausible": _above_link(model, middle.get(timed), facts) or _below_bound(times.get(timed, []), derived),
+        "implausible": _above_link(model, middle.get(timed), facts)
+        or _below_bound(times.get(timed, []), derived, IN_STEP_TOLERANCE if deterministic else BOUND_TOLERANCE),
         "clock_disagree": engine_disagrees or _clocks_disagree(middle),
         "async_ineffective": _holds_the_host(model, middle),
         "noisy": (interval_percent(taken) or 0) > NOISY_PERCENT,
@@ -61,7 +64,7 @@ def _above_link(model: Scenario, time_ms: float | None, facts: DeviceFacts) -> b
     return model.payload_bytes() / (time_ms * 1e6) > facts.link_gb_per_s * model.ways() * LINK_TOLERANCE
 
 
-def _below_bound(times_ms: Sequence[float], derived: Mapping[str, float]) -> bool:
+def _below_bound(times_ms: Sequence[float], derived: Mapping[str, float], tolerance: float) -> bool:
     """Whether a pipeline surely took less than the longest of its legs takes alone: more was gained than overlap can give.
 
     Surely: by the upper end of the median's interval, where there is one. The legs are medians themselves, of fewer plays.
@@ -70,7 +73,7 @@ def _below_bound(times_ms: Sequence[float], derived: Mapping[str, float]) -> boo
     if bound is None or not times_ms:
         return False
     _, high = median_interval(times_ms) or (0.0, median(times_ms))
-    return high < bound * (1 - BOUND_TOLERANCE)
+    return high < bound * (1 - tolerance)
 
 
 def _clocks_disagree(middle: dict[str, float]) -> bool:

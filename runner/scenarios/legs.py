@@ -51,10 +51,14 @@ class Leg(Scenario):
         return f"{self.part} of {self.total:,} bytes in chunks of {self.chunk:,} bytes, alone"
 
     def figures(self, plan: Plan, trace: Trace) -> dict[str, float]:
-        """Return `leg_ms`: by the host's clock for its copies, by events for the device's work."""
+        """Return `leg_ms`: by the host's clock for its copies, by events for the device's work.
+
+        Of lanes with unequal numbers of chunks it is what all chunks would take at the rate of equal ones: while some lanes are
+        without work the others copy faster, and a ring has them idle at other times than a leg.
+        """
         host = self.part in ("host_in", "host_out")
         time = lanes_ms(plan, trace) if host else event_ms(plan, trace, "start", "stop")
-        return {} if time is None else {"leg_ms": time}
+        return {} if time is None else {"leg_ms": time * (self.total / self._moved() if host else 1)}
 
     def plan(self) -> Plan:
         """Write this part for chunk after chunk."""
@@ -148,9 +152,19 @@ class Leg(Scenario):
                 writer.expect_range(device, sizes[-1], sizes[0] - sizes[-1], sizes[-1], added - self.passes)
 
     def _slots(self) -> int:
-        return min(self.slots, -(-self.total // self.chunk))
+        return min(self.slots, len(self._chunks()))
+
+    def _chunks(self) -> list[tuple[int, int]]:
+        """Return (offset, size) of the chunks: of several lanes as many whole ones as can be dealt to them evenly."""
+        chunks, whole = chunks_of(self.total, self.chunk), self.total // self.chunk
+        return chunks if self.lanes == 1 or whole < self.lanes else chunks[: whole - whole % self.lanes]
+
+    def _moved(self) -> int:
+        return sum(size for _, size in self._chunks())
 
     def _turns(self) -> Iterator[tuple[int, int, int]]:
         """Yield (slot, offset, size) of every chunk."""
-        for index, (offset, size) in enumerate(chunks_of(self.total, self.chunk)):
-            yield index % self._slots(), offset, size
+        chunks = self._chunks()
+        slots = min(self.slots, len(chunks))
+        for index, (offset, size) in enumerate(chunks):
+            yield index % slots, offset, size

@@ -189,7 +189,7 @@ class Pipeline(Scenario):
         return Fraction(size) if self.output_ratio == 1 else size * Fraction(str(self.output_ratio))
 
     def advice(self) -> str:
-        """Warn of memory under which the ring cannot overlap, and of stagers that the processor reads slowly."""
+        """Warn of memory under which the ring cannot overlap, of stagers that the processor reads slowly, and of uneven lanes."""
         return advise_pipeline(self)
 
     def describe(self) -> str:

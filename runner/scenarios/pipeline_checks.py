@@ -84,6 +84,9 @@ def _check_lanes(pipeline: Pipeline) -> None:
     if pipeline.schedule == "serialized":
         message = f"a serialized pipeline has one chunk under way, which leaves {counted(lanes - 1, 'lane')} without work"
         raise field_error("staging_lanes", message, "1, or schedule: overlapped")
+    if lanes > pipeline.chunks():
+        message = f"{counted(pipeline.chunks(), 'chunk')} leave {counted(lanes - pipeline.chunks(), 'lane')} without work"
+        raise field_error("staging_lanes", message, f"at most {pipeline.chunks()}, or smaller chunks")
     if pipeline.layout == "per_engine":
         raise field_error("layout", f"{several} need streams of their own, and a stream an engine is shared by all", "per_slot")
     if pipeline.stream_kind == "null" or pipeline.null_stream_work:

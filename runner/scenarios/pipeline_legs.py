@@ -17,8 +17,12 @@ if TYPE_CHECKING:
 
 HOST_PARTS: Final = ("host_in", "host_out")
 LEG_SLOTS: Final = 3
-"""Buffers that the chunks of a leg take turns on in each lane, as many as the ring of the example has: a leg is measured once for
-each size and buffer, not once for each number of slots.
+"""Buffers that the chunks of a leg take turns on, as many as the ring of the example has: a leg is measured once for each size
+and buffer, not once for each number of slots.
+"""
+HOST_LEG_SLOTS: Final = 2
+"""Stagers in each lane of a leg of the host's copies: the fewest with which a ring overlaps. The fewer there are, the more of
+them stays in the caches, and no more than the ring has may be held against it.
 """
 
 
@@ -118,9 +122,11 @@ def _leg(pipeline: Pipeline, part: Part) -> Leg:
     """Return one leg, described by no more than what changes its time, so that cases share it."""
     staged = pipeline.staging == "copy"
     ratio = pipeline.output_of(1) if part in ("d2h", "host_out") else 1
-    lanes = pipeline.staging_lanes if part in HOST_PARTS else 1
+    host = part in HOST_PARTS
+    lanes = pipeline.staging_lanes if host else 1
     batch = turn_of(pipeline) if pipeline.submit == "batch" and part in ("h2d", "d2h") else 0
-    slots = lanes if part in HOST_PARTS and pipeline.ring_slots() <= lanes else max(LEG_SLOTS * lanes, batch)
+    stagers = lanes * max(1, min(pipeline.ring_slots() // lanes, HOST_LEG_SLOTS))
+    slots = stagers if host else max(LEG_SLOTS, batch)
     return Leg(
         part=part,
         # The kernel never sees the host's buffer, and data that are registered in place are copied as registered memory.
@@ -131,7 +137,7 @@ def _leg(pipeline: Pipeline, part: Part) -> Leg:
         chunk=int(pipeline.chunk * ratio),
         slots=1 if part == "kernel" else slots,
         passes=(pipeline.compute.passes or 1) if part == "kernel" else 1,
-        threads=pipeline.staging_threads if part in HOST_PARTS else 1,
+        threads=pipeline.staging_threads if host else 1,
         lanes=lanes,
         captured=pipeline.submit == "graph",
         batch=batch,

@@ -4,8 +4,8 @@ One slot has a device buffer and, where results do not land in the output at onc
 data go both ways (`staging: copy`), or the landing buffer of a loop that allocates per chunk. A chunk *enters* its slot
 (buffers, refill), is *issued* (upload, kernel, download) and *retires* (wait, copy the result out, free). A serialized pipeline
 retires each chunk before the next enters; an overlapped one retires a chunk when its slot is needed again. What goes one way
-only has one device array for all chunks, so that every result can be compared. Where the host stages on several lanes, the slots
-are dealt to them, and each lane does all of this for its own chunks, on streams of its own.
+only has one device array for all chunks, so that every result can be compared. Where the host stages on several lanes, slots and
+chunks are dealt to them, and each lane does all of this for its own chunks, on streams of its own.
 
 A graph holds all that is issued; its first stream is launched into, and the others branch off and are joined. In batches a turn
 of the ring is a third of it, so that one third comes in while another is computed on and the last goes out, and each of the three
@@ -107,13 +107,13 @@ class _Ring(Slots):
     def each(self, indices: list[int], *steps: Callable[[int], None]) -> None:
         """Take these steps with each chunk in turn, on the lane of its slot."""
         for index in indices:
-            self.turn_to_slot(index % self.slots)
+            self.turn_to_slot(self.slot_of(index))
             for step in steps:
                 step(index)
 
     def turn_in_batches(self, indices: list[int]) -> None:
         """Issue each part of these chunks behind one wait, uploads and downloads by one call each."""
-        lane, slots = self.writer.lane, [index % self.slots for index in indices]
+        lane, slots = self.writer.lane, [self.slot_of(index) for index in indices]
         if self.pipeline.direction == "round_trip":
             left = {self.in_slot.pop(slot)[1] for slot in slots if slot in self.in_slot}
             lane.extend(ops.StreamWait(self.stream_of("upload", 0), event) for event in sorted(left))
@@ -142,7 +142,7 @@ class _Ring(Slots):
 
     def enter(self, index: int) -> None:
         """Retire the chunk that was in the slot, then make the slot ready for this one."""
-        slot, (offset, size) = index % self.slots, self.chunks[index]
+        slot, (offset, size) = self.slot_of(index), self.chunks[index]
         if self.host_waits:
             self.retire(slot)
         elif slot in self.in_slot and self.pipeline.direction == "round_trip":
@@ -163,7 +163,7 @@ class _Ring(Slots):
         self._hand_over("upload", "kernel", index)
 
     def _copy_in(self, index: int) -> None:
-        slot, (offset, size) = index % self.slots, self.chunks[index]
+        slot, (offset, size) = self.slot_of(index), self.chunks[index]
         src = (self.hosts[slot], 0) if self.staged else (self.data["upload"], offset)
         self.writer.copy(self.stream_of("upload", slot), "h2d", self.place(index), src, size)
 
@@ -175,7 +175,7 @@ class _Ring(Slots):
         self._finish("kernel", index)
 
     def _launch(self, index: int) -> None:
-        slot, (_, size) = index % self.slots, self.chunks[index]
+        slot, (_, size) = self.slot_of(index), self.chunks[index]
         if self.passes:
             length = max(size, self.output_of(size))
             self.writer.lane.append(ops.Launch(self.stream_of("kernel", slot), *self.place(index), length, self.passes))
@@ -184,12 +184,12 @@ class _Ring(Slots):
         """Issue the download of a chunk, into the slot's host buffer or straight into the output."""
         self._copy_out(index)
         if self.pooled:
-            slot = index % self.slots
+            slot = self.slot_of(index)
             self.writer.lane.append(ops.PoolFree(self.stream_of("download", slot), self.devices[slot]))
         self._finish("download", index)
 
     def _copy_out(self, index: int) -> None:
-        slot, (offset, size) = index % self.slots, self.chunks[index]
+        slot, (offset, size) = self.slot_of(index), self.chunks[index]
         dst = (self.hosts[slot], 0) if self.hosts else (self.data["download"], self.output_of(offset))
         self.writer.copy(self.stream_of("download", slot), "d2h", dst, self.place(index), self.output_of(size))
 
@@ -221,7 +221,7 @@ class _Ring(Slots):
 
     def _hand_over(self, part: Part, following: Part, index: int) -> None:
         """Let the stream of the next part wait for this one; within one stream that needs no event."""
-        slot = index % self.slots
+        slot = self.slot_of(index)
         if self.pipeline.layout == "per_engine":
             event = self.writer.record(self.stream_of(part, slot), f"chunk {index} {part}")
             self.writer.lane.append(ops.StreamWait(self.stream_of(following, slot), event))
@@ -229,5 +229,5 @@ class _Ring(Slots):
     def _finish(self, part: Part, index: int) -> None:
         """Record that a chunk needs its slot no longer, behind the last part that does, where anything waits for it."""
         if part == self.last and (self.host_waits or self.pipeline.layout == "per_engine"):
-            slot = index % self.slots
+            slot = self.slot_of(index)
             self.in_slot[slot] = (index, self.writer.record(self.stream_of(part, slot), f"chunk {index} done"))

@@ -43,12 +43,20 @@ class Slots:
         self.null_work = NullWork(self.writer, launches=len(self.chunks) - 1 if pipeline.null_stream_work else 0)
         self._expect()
 
+    def slot_of(self, index: int) -> int:
+        """Return the slot of a chunk: chunks are dealt to the lanes, and those of a lane take turns on its slots."""
+        lane, turn = index % self.lanes, index // self.lanes
+        return lane + self.lanes * (turn % self._slots_of(lane))
+
+    def _slots_of(self, lane: int) -> int:
+        return -(-(self.slots - lane) // self.lanes)
+
     def place(self, index: int) -> tuple[int, int]:
         """Return where a chunk lies on the device.
 
         It ends where full chunks end, so that a short one, too, is followed by what no input has ever overwritten.
         """
-        slot, (offset, size) = index % self.slots, self.chunks[index]
+        slot, (offset, size) = self.slot_of(index), self.chunks[index]
         if self.pipeline.direction != "round_trip":
             return self.devices[slot], offset
         return self.devices[slot], self.pipeline.chunk - size if self.output_of(size) > size else 0
@@ -123,7 +131,7 @@ class Slots:
             writer.expect_range(output, landed, min(size, length), offset, passes)
             if length > size:
                 # What lies behind the input was added to by every chunk that has been in the slot.
-                added = passes * (index // self.slots + 1)
+                added = passes * (index // self.lanes // self._slots_of(index % self.lanes) + 1)
                 writer.expect_range(output, landed + size, length - size, pipeline.chunk, added, BEYOND_SALT)
 
 
@@ -132,7 +140,10 @@ def turn_of(pipeline: Pipeline) -> int:
     slots = min(pipeline.ring_slots(), pipeline.chunks())
     if pipeline.issue == "depth_first":
         return 1
-    return max(1, slots // 3) if pipeline.submit == "batch" else slots
+    if pipeline.submit == "batch":
+        return max(1, slots // 3)
+    # Where slots are dealt unevenly, no lane has more chunks in a turn than the least of its slots.
+    return slots - slots % min(pipeline.staging_lanes, slots)
 
 
 class NullWork:

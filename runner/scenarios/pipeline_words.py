@@ -22,15 +22,19 @@ def describe_pipeline(pipeline: Pipeline) -> str:
 
 
 def advise_pipeline(pipeline: Pipeline) -> str:
-    """Warn of memory under which the ring cannot overlap, and of stagers that the processor reads slowly; else empty."""
+    """Warn of memory under which the ring cannot overlap, of stagers that the processor reads slowly, and of uneven lanes."""
     handed = kind_of(pipeline.handed())
+    stager = "the stager is what `buffer` says: " if pipeline.staging == "copy" else ""
     if pipeline.schedule == "overlapped" and not handed.asynchronous:
         return (
-            f"{handed.name} memory is {handed.meaning}: a call that copies it waits, so this ring can hide little; "
+            f"{stager}{handed.name} memory is {handed.meaning}: a call that copies it waits, so this ring can hide little; "
             "take buffer: pinned, or compare both"
         )
     if pipeline.staging == "copy" and pipeline.direction != "upload" and handed.slow_cpu_read:
         return f"{handed.name} memory is {handed.meaning}: copying results out of it may take most of the time"
+    slots, lanes = pipeline.ring_slots(), pipeline.staging_lanes
+    if slots % lanes:
+        return f"{counted(slots, 'slot')} cannot be dealt evenly to {counted(lanes, 'lane')}: some have one less than the others"
     return ""
 
 

@@ -31,8 +31,8 @@ class Silent:
     def finished(self, outcome: RunOutcome) -> None: ...
 
 
-def run(tmp_path: Path, scenarios: str) -> RunOutcome:
-    """Run `scenarios`, lines of YAML indented by two blanks."""
+def run(tmp_path: Path, scenarios: str, device: str | None = None) -> RunOutcome:
+    """Run `scenarios`, lines of YAML indented by two blanks, on the test profile or another device."""
     path = tmp_path / "small.yaml"
     path.write_text(HEADER + scenarios)
-    return run_experiment(load_experiment(path), device=None, out=tmp_path / "out", max_cases=100, watcher=Silent())
+    return run_experiment(load_experiment(path), device=device, out=tmp_path / "out", max_cases=100, watcher=Silent())

@@ -46,3 +46,17 @@ def test_a_leg_takes_what_its_chunks_take_one_after_another() -> None:
     # Four copies of 1 ms at 10 GB/s, and the microsecond of the timed event before them.
     assert leg.figures(leg.plan(), session.play(0))["leg_ms"] == pytest.approx(4.001, abs=0.001)
     assert leg.payload_bytes() < 40 * mib
+
+
+@pytest.mark.parametrize("part", ["host_in", "host_out"])
+@pytest.mark.parametrize("total", [40_000_000, 42_000_000, 45_000_000])
+def test_lanes_with_unequal_work_count_as_if_it_were_equal(part: str, total: int) -> None:
+    """Three lanes copy at 15 GB/s; one with a chunk more than the others would take the rate of fewer for it."""
+    leg = Leg.model_validate(
+        {"part": part, "buffer": "pinned", "staged": True, "total": total, "chunk": 5_000_000, "slots": 6, "lanes": 3}
+    )
+    plan = leg.plan()
+    check_plan(plan)
+    session = SimulatedDevice(load_profile("test")).open(plan)
+    assert leg.figures(plan, session.play(0))["leg_ms"] == pytest.approx(total / 15e6, rel=0.01)
+    assert session.verify() == ()

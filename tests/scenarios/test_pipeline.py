@@ -449,8 +449,21 @@ def test_the_wall_time_of_lanes_is_from_the_first_begin_to_the_last_end() -> Non
     assert model.figures(plan, Trace(host_ns=(2_000_000, 1_000_000, None, 7_000_000), event_ns=())) == {}
 
 
-def test_no_lane_is_without_a_slot() -> None:
-    assert len(pipeline(staging="copy", streams=9, staging_lanes=9).plan().lanes) == 3, "as many as there are chunks"
+@pytest.mark.parametrize("issue", ["depth_first", "breadth_first"])
+@pytest.mark.parametrize(("lanes", "streams"), [(3, 4), (3, 5), (2, 5), (4, 7)])
+def test_chunks_are_dealt_to_the_lanes_evenly_however_many_slots_each_has(issue: str, lanes: int, streams: int) -> None:
+    model = pipeline(staging="copy", streams=streams, staging_lanes=lanes, total=16 * 8, issue=issue)
+    plan = model.plan()
+    check_plan(plan)
+    chunks = [sum(isinstance(operation, Launch) for operation in lane) for lane in plan.lanes]
+    assert chunks == [16 // lanes + (lane < 16 % lanes) for lane in range(lanes)]
+    slots = [
+        {operation.dst for operation in lane if isinstance(operation, Copy) and operation.direction == "h2d"}
+        for lane in plan.lanes
+    ]
+    assert [len(each) for each in slots] == [streams // lanes + (lane < streams % lanes) for lane in range(lanes)]
+    assert "cannot be dealt evenly" in model.advice()
+    assert not pipeline(staging="copy", streams=2 * lanes, staging_lanes=lanes, total=16 * 8).advice()
 
 
 @pytest.mark.parametrize("buffer", [kind.name for kind in KINDS.values() if not kind.migrates])
@@ -542,7 +555,8 @@ def test_the_demand_of_the_example() -> None:
         ({"staging_threads": 2}, "staging_threads", "the host copies nothing that 2 threads could share"),
         ({"staging_lanes": 2, "streams": 2}, "staging_lanes", "nothing that 2 lanes could stage side by side"),
         ({"schedule": "serialized", "staging": "copy", "staging_lanes": 2}, "staging_lanes", "leaves 1 lane without work"),
-        ({"staging": "copy", "staging_lanes": 4, "streams": 1}, "staging_lanes", "a stream each, and there is 1"),
+        ({"staging": "copy", "staging_lanes": 3, "streams": 1}, "staging_lanes", "a stream each, and there is 1"),
+        ({"staging": "copy", "staging_lanes": 9, "streams": 9}, "staging_lanes", "3 chunks leave 6 lanes without work"),
         ({"staging": "copy", "staging_lanes": 2, "streams": 3, "layout": "per_engine"}, "layout", "2 lanes need streams of"),
         ({"staging": "copy", "staging_lanes": 2, "streams": 2, "stream_kind": "null"}, "stream_kind", "the null stream is one"),
         (
