@@ -19,6 +19,13 @@ ROOT = Path(__file__).parents[2]
 PYTHONS = ("3.11", "3.12", "3.13")
 ARCHITECTURES = ("sm_75", "sm_90", "sm_120")
 RELEASE = (13, 0)
+COMPILED_BY_PYCUDA = """
+import os
+from pycuda.compiler import compile
+from runner.device.cuda.kernels import SOURCE
+from runner.device.cuda.toolchain import find_nvcc
+print(compile(SOURCE, nvcc=find_nvcc("cuda", os.environ).path, arch="sm_90", no_extern_c=True)[:4])
+"""
 SOAKING = os.environ.get("DMALAB_SOAK") == "1"
 """What `make soak` sets; a share of it is for tests that can be done in part."""
 pytestmark = pytest.mark.skipif(not SOAKING, reason="make soak makes environments from nothing")
@@ -135,8 +142,5 @@ def test_with_the_driver_alone_pycuda_is_built_and_a_kernel_compiled(tmp_path: P
         cubin = tmp_path / f"{architecture}.cubin"
         done([nvcc, "--cubin", f"-arch={architecture}", "-o", str(cubin), str(kernel)], tmp_path, env)
         assert cubin.read_bytes()[:4] == b"\x7fELF"
-    asked = subprocess.run(
-        [str(python), "-m", "runner", "doctor", "--device", "cuda", "--json"], env=env, capture_output=True, check=False
-    )
-    assert asked.returncode == 3, "the stub has no device, which the doctor says"
-    assert b'"name": "pycuda",\n      "level": "ok"' in asked.stdout
+    compiled = done([str(python), "-c", COMPILED_BY_PYCUDA], tmp_path, env)
+    assert compiled.strip() == r"b'\x7fELF'"
