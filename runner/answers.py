@@ -41,6 +41,10 @@ class _Rung:
         interval = "" if self.figure.low is None else f" ({self.figure.low:.4g} … {self.figure.high:.4g})"
         return f"{self.figure.value:.4g} {unit}{interval}"
 
+    def clock(self, metric: str) -> str:
+        """Name the time where it is not the one that the rates of this case are by."""
+        return "" if metric == f"{self.case.result.case.model.CLOCK}_ms" else f" of {metric}"
+
     def once_ms(self) -> float:
         """Return what is done once before the timing, in ms."""
         model = self.case.result.case.model
@@ -65,8 +69,8 @@ def _sentence(asked: Fastest, cases: Sequence[Measured], run: RunInfo) -> str:
     simpler = found[: found.index(best)]
     next_simpler = min(simpler, key=lambda rung: rung.figure.value, default=None)
     head = (
-        f"For {asked.job} the fastest on {run.device} is {best.case.label()}: {best.told(unit)}{_from_bound(best, asked.metric)}"
-        f"{_no_slower(best, least, unit)}"
+        f"For {asked.job} the fastest on {run.device} is {best.case.label()}: {best.told(unit)}{best.clock(asked.metric)}"
+        f"{_from_bound(best, asked.metric)}{_no_slower(best, least, unit)}"
     )
     if next_simpler is None:
         end = "nothing simpler was measured" if len(found) == 1 else "it is the simplest, too"
@@ -81,7 +85,9 @@ def _best(cases: Sequence[Measured], scenario: str, metric: str, run: RunInfo) -
         own = case.result.case
         if own.scenario == scenario and case.result.status == "ok" and _DOUBTFUL not in case.result.flags:
             figure = figure_of(case.row, metric, run.clock or own.model.CLOCK)
-            if figure is not None:
+            # No profile says what more threads than processors cost; on a real device that was measured.
+            guessed = case.result.deterministic and "oversubscribed" in case.result.flags
+            if figure is not None and not guessed:
                 rungs.append(_Rung(case, figure))
     return min(rungs, key=lambda rung: rung.figure.value, default=None)
 

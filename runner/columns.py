@@ -213,7 +213,8 @@ RATES: Final = (
         "gb_per_s",
         "number",
         "10^9 bytes/s",
-        "Payload a second, each byte of it counted once, both directions' together.",
+        "Payload a second. A transfer's bytes of both directions are added where both are copied; of a pipeline the bytes of "
+        "its input count once, there and back, so that its link carries up to twice as many each way together.",
         f"payload bytes / ms / 10^6; ms is {_CLOCK}, unless the file sets measure.clock",
     ),
     Column("gib_per_s", "number", "2^30 bytes/s", "The same rate in binary units.", "gb_per_s * 10^9 / 2^30"),
@@ -236,22 +237,22 @@ RATES: Final = (
         "number",
         "",
         "How many times as fast as the baseline scenario's case with the same values on the axes that both have; 1 in the "
-        "baseline's own rows, empty where there is no such case or more than one.",
-        "median_wall_ms of the baseline's case / median_wall_ms",
+        "baseline's own rows, empty where there is no such case or more than one, or it is of another kind or payload.",
+        f"ms of the baseline's case / ms; ms is {_CLOCK}, unless the file sets measure.clock",
     ),
     Column(
         "ci_low_speedup",
         "number",
         "",
         "Lower end of an interval of the speedup; wider than a 95 % one need be, and empty in the baseline's own rows.",
-        "ci_low_wall_ms of the baseline's case / ci_high_wall_ms",
+        "ci_low of the baseline's time / ci_high of the own one",
     ),
     Column(
         "ci_high_speedup",
         "number",
         "",
         "Upper end of an interval of the speedup.",
-        "ci_high_wall_ms of the baseline's case / ci_low_wall_ms",
+        "ci_high of the baseline's time / ci_low of the own one",
     ),
 )
 
@@ -289,7 +290,8 @@ DERIVED: Final = (
         "overlap_efficiency",
         "number",
         "",
-        "How much of what could be gained was gained: 0 as slow as the twin, 1 at the full bound.",
+        "How much of what could be gained was gained: 0 as slow as the twin, 1 at the full bound. Empty for one chunk, which "
+        "nothing overlaps.",
         "(twin_ms - median_wall_ms) / (twin_ms - bound_full_ms)",
     ),
     Column(
@@ -337,7 +339,8 @@ ENGINE: Final = (
             f"slowdown_{work}",
             "number",
             "",
-            f"How many times as long the {called} took among the other work as alone.",
+            f"How many times as long the {called} took among the other work as alone; empty where one takes less than 10 us "
+            "alone or the host takes part in the copies, since then the leg is not the engine's time.",
             f"among_{work}_ms / leg_{work}_ms",
         )
         for work, called in _WORKS.items()

@@ -230,7 +230,7 @@ class _Run:
             answers=answered,
             device_at_end=state_of(states[-1]) if len(states) > 1 else None,
             seconds={what: round(each, 6) for what, each in seconds.items()} | {"total": round(sum(seconds.values()), 6)},
-            measuring_share=round(measuring_share(seconds), 4),
+            measuring_share=round(measuring_share(seconds), 4) if facts.kind == "cuda" else None,
             exit_code=code,
             **({"fleet": notes} if (notes := self.bench.notes()) else {}),
         )

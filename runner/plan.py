@@ -79,8 +79,9 @@ class Plan:
     allocated and `teardown` does not free, the device frees. `races_wanted` names the buffers on which a hazard scenario wants
     a race (freeing a buffer that is still in use is one), `faults_wanted` those that a kernel is given although it may not use
     them. `memlock_bytes` is what the process may lock meanwhile (RLIMIT_MEMLOCK), None where that is left as it is: a simulated
-    device reads it here, under a real one whoever opens it sets it before. `title` is what profilers show; two Plans that differ
-    in nothing else are equal.
+    device reads it here, under a real one whoever opens it sets it before. `shares_copies` asks for the copier whose threads
+    share the host's copies even where one thread makes them all, as several threads always have it. `title` is what profilers
+    show; two Plans that differ in nothing else are equal.
     """
 
     buffers: tuple[Buffer, ...]
@@ -96,6 +97,7 @@ class Plan:
     races_wanted: frozenset[int] = frozenset()
     faults_wanted: frozenset[int] = frozenset()
     memlock_bytes: int | None = None
+    shares_copies: bool = False
     title: str = field(default="", compare=False)
 
     def operations(self) -> Iterator[ops.Operation]:
@@ -115,6 +117,10 @@ class Plan:
         """Return how many threads copy between host buffers at once at most, of each lane that does so at all."""
         most = (max((each.threads for each in lane if isinstance(each, ops.HostCopy)), default=0) for lane in self.lanes)
         return tuple(threads for threads in most if threads)
+
+    def shared_copier(self) -> bool:
+        """Return whether the host's copies are made by the copier whose threads share them, and not by a plain memcpy."""
+        return self.shares_copies or sum(self.copying_threads()) > 1
 
     def demand(self) -> Demand:
         """Return the most memory that is held at once, by sort, counting what lanes allocate at its peak."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Row = Mapping[str, Cell]
 
 NO_SPREAD: Final = Spread(0)
-_FORMULA_STARTS: Final = ("=", "+", "-", "@")
+FORMULA_STARTS: Final = ("=", "+", "-", "@")
 _GIB_PER_GB: Final = 10**9 / 2**30
 
 
@@ -52,7 +52,7 @@ def summary_rows(run: RunInfo, results: Sequence[CaseResult]) -> list[Row]:
 
 def each_summary_row(run: RunInfo, results: Sequence[CaseResult]) -> Iterator[Row]:
     """Yield the rows of `summary_rows` one by one: a row takes several times the memory of the result that it tells."""
-    baseline = _Baseline(run.baseline, results)
+    baseline = _Baseline(run.baseline, results, run.clock)
     for result in results:
         spread_of = _spreads(result)
         yield (
@@ -70,7 +70,7 @@ def each_summary_row(run: RunInfo, results: Sequence[CaseResult]) -> Iterator[Ro
             | _statistics(spread_of)
             | (_rates(result, spread_of, run) if result.status == "ok" else {})
             | (dict(result.derived) if result.status == "ok" else {})
-            | baseline.speedup_of(result, spread_of["wall_ms"])
+            | baseline.speedup_of(result, spread_of)
         )
 
 
@@ -134,7 +134,7 @@ def text(cell: Cell) -> str:
     if not line.isprintable():
         line = "".join(" " if unicodedata.category(letter) == "Cc" else letter for letter in line)
     line = line.strip()
-    return f"'{line}" if line.startswith(_FORMULA_STARTS) else line
+    return f"'{line}" if line.startswith(FORMULA_STARTS) else line
 
 
 def _lead(run: RunInfo, result: CaseResult) -> dict[str, Cell]:
@@ -217,12 +217,13 @@ def _gb_per_s(size: int, ms: float | None) -> float | None:
 class _Baseline:
     """The cases of the scenario that speedups refer to, joined with others on the axes that both have, by equal values."""
 
-    def __init__(self, scenario: str | None, results: Sequence[CaseResult]) -> None:
+    def __init__(self, scenario: str | None, results: Sequence[CaseResult], clock: Clock | None) -> None:
+        self._clock = clock
         self._mine = [result for result in results if scenario and result.case.scenario == scenario]
         self._joined: dict[tuple[str, ...], dict[Hashable, list[CaseResult]]] = {}
-        self._walls: dict[int, Spread] = {}  # by identity: `_mine` keeps the results alive
+        self._spreads: dict[int, Spread] = {}  # by identity: `_mine` keeps the results alive
 
-    def speedup_of(self, result: CaseResult, wall: Spread) -> dict[str, Cell]:
+    def speedup_of(self, result: CaseResult, spreads: Mapping[str, Spread]) -> dict[str, Cell]:
         """Return the cells of a case's speedup; none without exactly one sound case to compare with."""
         axes = _shared_axes(result.case, self._mine)
         if axes not in self._joined:
@@ -231,11 +232,14 @@ class _Baseline:
         if len(found) != 1 or found[0].status != "ok" or result.status != "ok":
             return {}
         (other,) = found
+        if _payload(other.case) != _payload(result.case):
+            return {}
+        name = f"{self._clock or result.case.model.CLOCK}_ms"
         if other is result:
-            return _speedup(wall, wall, itself=True)
-        if id(other) not in self._walls:
-            self._walls[id(other)] = _spread_of(other, "wall_ms")
-        return _speedup(self._walls[id(other)], wall, itself=False)
+            return _speedup(spreads[name], spreads[name], itself=True)
+        if id(other) not in self._spreads:
+            self._spreads[id(other)] = _spread_of(other, name)
+        return _speedup(self._spreads[id(other)], spreads[name], itself=False)
 
 
 def _speedup(baseline: Spread, own: Spread, *, itself: bool) -> dict[str, Cell]:
@@ -246,6 +250,11 @@ def _speedup(baseline: Spread, own: Spread, *, itself: bool) -> dict[str, Cell]:
         if not itself and baseline.ci_low is not None and baseline.ci_high is not None and own.ci_low and own.ci_high:
             cells |= {"ci_low_speedup": baseline.ci_low / own.ci_high, "ci_high_speedup": baseline.ci_high / own.ci_low}
     return cells
+
+
+def _payload(case: Case) -> tuple[str, int]:
+    """Return what a speedup needs to be the same on both sides; else it tells of the work and not of the way."""
+    return case.model.kind, case.model.payload_bytes()
 
 
 def _shared_axes(case: Case, baseline: Sequence[CaseResult]) -> tuple[str, ...]:

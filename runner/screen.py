@@ -17,7 +17,7 @@ from runner.measure.result import CaseResult
 from runner.measure.spent import measuring_share
 from runner.pricing import Price
 from runner.rows import Row, RunInfo, each_summary_row
-from runner.scenarios.base import Cell
+from runner.scenarios.base import Cell, Clock
 from runner.spec.load import LoadedExperiment
 from runner.stats import median
 from runner.units import format_seconds, format_size
@@ -102,21 +102,20 @@ def closing_lines(outcome: RunOutcome, rows: Sequence[Row]) -> list[str]:
     """Say what came out: the speedup, the verdicts, what went wrong, and where the files are; `rows` are of `rows_of`."""
     baseline = outcome.loaded.experiment.baseline
     return [
-        *([speedup_sentence(rows, outcome.results, baseline)] if baseline else []),
+        *([speedup_sentence(rows, outcome.results, baseline, outcome.loaded.experiment.measure.clock)] if baseline else []),
         *map(verdict_line, outcome.verdicts),
         *outcome.answers,
         *trouble_lines(outcome.results),
         f"The tables are in {outcome.folder}/ (summary.csv, samples.csv, columns.csv).",
-        spent_sentence(outcome.spent),
+        spent_sentence(outcome.spent, measured=outcome.facts.kind == "cuda"),
     ]
 
 
-def spent_sentence(spent: Mapping[str, float]) -> str:
-    """Say how long a run took, and how much of that was measuring; `spent` is by `runner.measure.spent`."""
+def spent_sentence(spent: Mapping[str, float], *, measured: bool) -> str:
+    """Say how long a run took, and of one that `measured` how much of that it did so; `spent` is by `runner.measure.spent`."""
     whole, checking = format_seconds(sum(spent.values())), format_seconds(spent["verification"])
-    return (
-        f"It took {whole}, checking the data {checking} of that; the timed plays have {measuring_share(spent):.0%} of the rest."
-    )
+    share = f"; the timed plays have {measuring_share(spent):.0%} of the rest" if measured else ""
+    return f"It took {whole}, checking the data {checking} of that{share}."
 
 
 def verdict_line(verdict: Verdict) -> str:
@@ -148,15 +147,19 @@ def summary_grid(outcome: RunOutcome, rows: Sequence[Row]) -> Grid:
     `rows` are of `rows_of`. A column without any value is left out, as are rows beyond MOST_ROWS.
     """
     axes = varying_axes([result.case for result in outcome.results])
-    headers = ("scenario", *(_header(axis) for axis in axes), "median ms", "95 % interval", "GB/s", "speedup", "status")
+    clocks = [outcome.loaded.experiment.measure.clock or result.case.model.CLOCK for result in outcome.results]
+    several = len(set(clocks)) > 1
+    ms = "median ms" if several else f"median {next(iter(clocks), 'wall')} ms"
+    headers = ("scenario", *(_header(axis) for axis in axes), ms, "clock", "95 % interval", "GB/s", "speedup", "status")
     drawn = []
-    for row, result in zip(rows[:MOST_ROWS], outcome.results, strict=False):
-        clock = f"{outcome.loaded.experiment.measure.clock or result.case.model.CLOCK}_ms"
+    for row, result, by in zip(rows[:MOST_ROWS], outcome.results, clocks, strict=False):
+        clock = f"{by}_ms"
         drawn.append(
             (
                 result.case.scenario,
                 *(_shown(axis, row.get(axis)) for axis in axes),
                 _digits(row.get(f"median_{clock}")),
+                by if several else "",
                 _interval(row.get(f"ci_low_{clock}"), row.get(f"ci_high_{clock}")),
                 _digits(row.get("gb_per_s")),
                 _digits(row.get("speedup")),
@@ -167,19 +170,21 @@ def summary_grid(outcome: RunOutcome, rows: Sequence[Row]) -> Grid:
     return _without_empty_columns(Grid(headers, tuple(drawn), f"... and {hidden:,} more in summary.csv" if hidden else ""))
 
 
-def speedup_sentence(rows: Sequence[Row], results: Sequence[CaseResult], baseline: str) -> str:
-    """Say the speedup of the best case of the other scenarios, or why there is none."""
+def speedup_sentence(rows: Sequence[Row], results: Sequence[CaseResult], baseline: str, clock: Clock | None = None) -> str:
+    """Say the speedup of the best case of the other scenarios, or why there is none; `clock` is the file's."""
     found = [(speedup, row, result.case) for row, result in zip(rows, results, strict=True) if (speedup := _other(row, baseline))]
     if not found:
         return f"No case can be compared with the baseline {baseline}."
     speedup, row, case = max(found, key=lambda each: each[0])
-    mine = row["median_wall_ms"]
+    mine = row[f"median_{clock or case.model.CLOCK}_ms"]
     assert isinstance(mine, float), "a speedup stands on a median"
     name = " ".join([case.scenario, *([f"({', '.join(texts)})"] if (texts := _axis_texts(case)) else [])])
     low, high = row.get("ci_low_speedup"), row.get("ci_high_speedup")
     bounds = f" (interval {_digits(low)} to {_digits(high)})" if low is not None and high is not None else ""
     if isinstance(low, float) and isinstance(high, float) and low <= 1 <= high:
         return f"No difference is seen between the best case, {name}, and {baseline}: {speedup:.2f} times as fast{bounds}."
+    if f"{speedup:.2f}" == "1.00":
+        return f"{name} is the best and no faster: {mine:.4g} ms against {mine * speedup:.4g} ms of {baseline}{bounds}."
     verb = "is the best" if speedup > 1 else "is the best and still slower"
     return f"{name} {verb}: {mine:.4g} ms against {mine * speedup:.4g} ms of {baseline}, {speedup:.2f} times as fast{bounds}."
 

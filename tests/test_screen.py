@@ -127,7 +127,7 @@ def test_verdicts_are_told(loaded: LoadedExperiment) -> None:
 def test_summary_shows_the_axes_that_vary(loaded: LoadedExperiment) -> None:
     results = [ok(case(LOOP, "serialized"), 8.0), ring(4.0, MIB, 2), ring(2.0, 2 * MIB, 2)]
     grid = summary(outcome(loaded, *results))
-    assert grid.headers == ("scenario", "chunk", "median ms", "GB/s", "speedup", "status")
+    assert grid.headers == ("scenario", "chunk", "median wall ms", "GB/s", "speedup", "status")
     assert grid.rows[2] == ("ring", "2MiB", "2.000", "2.097", "4.000", "ok")
     assert [row[1] for row in grid.rows] == ["1MiB", "1MiB", "2MiB"]
 
@@ -200,7 +200,7 @@ def test_on_a_terminal_there_is_a_bar_and_a_table(loaded: LoadedExperiment) -> N
     watcher.case_done(result, 1, 0.0)
     watcher.finished(outcome(loaded, result, facts=SIMULATED))
     said = screen.getvalue()
-    assert said.index("SIMULATED") < said.index("1/1") < said.index("median ms") < said.index("The tables are in")
+    assert said.index("SIMULATED") < said.index("1/1") < said.index("median wall ms") < said.index("The tables are in")
 
 
 def test_a_table_wider_than_the_terminal_is_plain_lines_with_whole_words() -> None:

@@ -19,6 +19,7 @@ from runner.measure.sentinel import SENTINEL
 from runner.rows import Row, case_rows, number, sample_rows, summary_rows, text
 from runner.scenarios import SCENARIOS
 from runner.scenarios.base import Cell
+from runner.scenarios.transfer import Transfer
 from runner.tables import write_columns, write_csv, write_tables
 from runner.verdicts import Verdict
 from tests.frames import samples_frame, summary_frame
@@ -263,6 +264,18 @@ def test_speedup_is_empty_without_one_sound_case_to_compare_with() -> None:
     assert speedups(CaseResult(case(pipeline(), "serialized"), "failed", "broke"), ring) == [None, None]
     assert speedups(loops[0], CaseResult(loops[1].case, "failed", "broke"), ring)[2] is None, "two fit though one failed"
     assert speedups(loops[0], CaseResult(loops[1].case, "excluded", "large"), ring)[2] == 2, "an excluded case is none"
+
+
+def test_a_speedup_needs_the_same_kind_and_payload_and_is_by_the_clock_that_gives_the_rate() -> None:
+    loop = ok(case(pipeline(), "serialized"), 10.0)
+    half = pipeline(total=pipeline().total // 2)
+    copy = Transfer(kind="transfer", direction="h2d", size=loop.case.model.payload_bytes())
+    assert speedups(loop, ok(case(half, "ring"), 5.0), ok(case(copy, "copy"), 5.0)) == [1, None, None]
+    first, second = (
+        CaseResult(case(copy, name), "ok", samples=(Sample("sample", 0, {"wall_ms": wall, "event_ms": event}),))
+        for name, wall, event in (("serialized", 10.0, 8.0), ("other", 5.0, 2.0))
+    )
+    assert speedups(first, second) == [1, 4]
 
 
 def test_no_baseline_no_speedup() -> None:

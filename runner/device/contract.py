@@ -29,8 +29,8 @@ class DeviceFacts:
     `name` stands in every row (`NVIDIA H200`, `simulated:h200`), `kind` says whether numbers are measured or simulated,
     `memory_bytes` and `free_bytes` are its own memory, `copy_engines` what it reports, `environment` everything else for the
     manifest (driver, versions, UUID, bus id; a profile's source). `link_gb_per_s` is the limit of the link in one direction,
-    `host_bytes` the host memory that a simulated device claims to have; None where unknown, and for the host memory of a real
-    device, which the runner reads itself.
+    `host_bytes` and `processors` are the host memory and the processors that a simulated device claims to have; None where
+    unknown, and for the host of a real device, which the runner reads itself.
     """
 
     name: str
@@ -41,6 +41,7 @@ class DeviceFacts:
     environment: Mapping[str, str | int | float | bool | None]
     link_gb_per_s: float | None = None
     host_bytes: int | None = None
+    processors: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -242,15 +242,19 @@ class CaseRun:
         self._end(result)
 
     def _machine_flags(self, trace: Trace) -> tuple[str, ...]:
-        """Return what this machine did to the samples; a device without noise does not depend on it."""
+        """Return what this machine did to the samples; a device without noise has a host of its own."""
+        processors = self.facts.processors if self.device.deterministic else len(allowed_cpus())
+        threads = 0 if self._plan is None else self._plan.host_threads()
+        crowded = ("oversubscribed",) if processors is not None and threads > processors else ()
         if self.device.deterministic:
-            return ()
+            return crowded
         paging = () if self._paging is None else paging_flags(self._paging, read_paging())
-        crowded = ("oversubscribed",) if self._plan is not None and self._plan.host_threads() > len(allowed_cpus()) else ()
         return (*paging, *crowded, *numa_flags(self.facts, trace.numa_nodes))
 
     def _end(self, result: CaseResult) -> None:
-        derived = with_slowdowns(derive(self.prepared, result.samples, self._clock) | summarized(result.samples))
+        derived = with_slowdowns(
+            self.prepared.case.model, derive(self.prepared, result.samples, self._clock) | summarized(result.samples)
+        )
         if result.samples and self.prepared.event_constant is not None:
             derived |= self.prepared.event_constant.figures()
         self.result = replace(result, companions=self.prepared.samples, derived=derived)

@@ -143,10 +143,18 @@ def summarized(samples: Sequence[Sample]) -> dict[str, float]:
     return found
 
 
-def with_slowdowns(derived: Mapping[str, float]) -> dict[str, float]:
-    """Add how many times as long each leg took among the others as it does alone, where both are known."""
+def with_slowdowns(model: Scenario, derived: Mapping[str, float]) -> dict[str, float]:
+    """Add how many times as long each leg took among the others as it does alone, where both are known and of the same work.
+
+    Among the others it is the engines' own time, alone the time between two events, which is the same only where no engine waits
+    for calls.
+    """
     pairs = {work: (derived.get(f"among_{work}_ms"), derived.get(f"leg_{work}_ms")) for work in OVERLAPPING}
-    return dict(derived) | {f"slowdown_{work}": among / alone for work, (among, alone) in pairs.items() if among and alone}
+    return dict(derived) | {
+        f"slowdown_{work}": among / alone
+        for work, (among, alone) in pairs.items()
+        if among and alone and model.is_work_alone(work, alone)
+    }
 
 
 def figures_of(samples: Sequence[Sample], name: str) -> list[float]:

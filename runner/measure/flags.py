@@ -48,6 +48,7 @@ def flags_of(
         "gate_timeout": gate_timeout,
         "implausible": _above_link(model, middle.get(timed), facts)
         or _below_bound(times.get(timed, []), derived, IN_STEP_TOLERANCE if deterministic else BOUND_TOLERANCE),
+        "bound_above_twin": _bound_above_twin(derived),
         "clock_disagree": engine_disagrees or _clocks_disagree(middle),
         "async_ineffective": _holds_the_host(model, middle),
         "noisy": (interval_percent(taken) or 0) > NOISY_PERCENT,
@@ -74,6 +75,12 @@ def _below_bound(times_ms: Sequence[float], derived: Mapping[str, float], tolera
         return False
     _, high = median_interval(times_ms) or (0.0, median(times_ms))
     return high < bound * (1 - tolerance)
+
+
+def _bound_above_twin(derived: Mapping[str, float]) -> bool:
+    """Whether the legs of a pipeline took longer alone than all of its work without overlap, so that nothing follows from them."""
+    twin, none, full = (derived.get(name) for name in ("twin_ms", "bound_none_ms", "bound_full_ms"))
+    return twin is not None and none is not None and full is not None and none > full >= twin
 
 
 def _clocks_disagree(middle: dict[str, float]) -> bool:

@@ -10,6 +10,7 @@ from typing import Final
 from runner.measure.result import FLAGS
 from runner.report.cases import (
     case_label,
+    counted_ways,
     digits,
     interval_text,
     main_time,
@@ -17,8 +18,10 @@ from runner.report.cases import (
     median_figure,
     number_of,
     rate_figure,
+    time_of_rate,
     varying_axes,
 )
+from runner.report.gain import gain_sentences
 from runner.report.reading import RunTables
 from runner.rows import Row
 from runner.units import counted
@@ -53,7 +56,7 @@ def answer(run: RunTables) -> list[str]:
     if isinstance(asked := run.manifest.get("answers"), list) and asked:
         return [str(sentence) for sentence in asked]
     if baseline := baseline_of(rows):
-        return [_speedup_sentence(rows, axes, baseline)]
+        return [_speedup_sentence(rows, axes, baseline), *_of_what(rows, baseline)]
     told = [_counts_sentence(run.verdicts)] if run.verdicts else []
     kinds = {row.get("kind") for row in rows}
     return told if told and len(kinds) > 1 else [*told, *_figures_sentences(rows, axes, run)]
@@ -124,16 +127,30 @@ def _without_numbers(rows: Sequence[Row]) -> list[Doubt]:
     return [*found, Doubt(f"… and {more} other reasons, in the table below.", grave=True)] if more > 0 else found
 
 
+def _best_other(rows: Sequence[Row], baseline: str) -> Row:
+    """Return the case with the best speedup of those that are not the baseline's own."""
+    return max((row for row in rows if row.get("scenario") != baseline), key=lambda row: number_of(row, "speedup") or 0)
+
+
+def _of_what(rows: Sequence[Row], baseline: str) -> list[str]:
+    """Say what the best speedup consists of, where it surely is one."""
+    best, mine = _best_other(rows, baseline), [row for row in rows if row.get("scenario") == baseline]
+    sure = number_of(best, "ci_low_speedup") or number_of(best, "speedup") or 0.0
+    return gain_sentences(best, mine[0] if len(mine) == 1 else None) if sure > 1 else []
+
+
 def _speedup_sentence(rows: Sequence[Row], axes: Sequence[str], baseline: str) -> str:
-    best = max((row for row in rows if row.get("scenario") != baseline), key=lambda row: number_of(row, "speedup") or 0)
-    speedup, mine = number_of(best, "speedup"), number_of(best, "median_wall_ms")
+    best = _best_other(rows, baseline)
+    speedup, mine = number_of(best, "speedup"), number_of(best, f"median_{time_of_rate(best) or 'wall_ms'}")
     if speedup is None or mine is None:
         return f"No case can be compared with the baseline {baseline}."
     low, high = number_of(best, "ci_low_speedup"), number_of(best, "ci_high_speedup")
-    interval = f" ({digits(low)} to {digits(high)})" if low is not None and high is not None else ""
+    interval = f" ({digits(low)} to {digits(high)} by the ends of both 95 % intervals)" if low is not None and high is not None else ""
     name = case_label(best, axes)
     if low is not None and high is not None and low <= 1 <= high:
         return f"No difference is seen between {baseline} and the best other case, {name}: {speedup:.2f} times as fast{interval}."
+    if f"{speedup:.2f}" == "1.00":
+        return f"Nothing beats {baseline}; the best of the others, {name}, takes as long: {digits(mine)} ms{interval}."
     told = f"{digits(mine)} ms against {digits(mine * speedup)} ms, {speedup:.2f} times as fast as {baseline}{interval}"
     if speedup <= 1:
         return f"Nothing beats {baseline}; the best of the others is {name}: {told}."
@@ -146,7 +163,7 @@ def _rate_sentence(rows: Sequence[Row], axes: Sequence[str]) -> str:
     figure = rate_figure(best)
     assert figure is not None, "only rows with a rate are asked"
     share = number_of(best, "share_of_link")
-    link = f", {share:.0%} of the link's limit" if share is not None else ""
+    link = f", {share * 100:.0f} % of the link's limit" if share is not None else ""
     others = [
         row for row in rows if row is not best and all(row.get(axis) == best.get(axis) for axis in axes if axis != "buffer")
     ]
@@ -159,7 +176,8 @@ def _rate_sentence(rows: Sequence[Row], axes: Sequence[str]) -> str:
     interval = f" ({interval_text(figure)})" if interval_text(figure) else ""
     direction = f"{best['direction']}: " if "direction" in axes and "direction" in best else ""
     rest = [axis for axis in axes if axis != "direction"]
-    return f"{direction}{case_label(best, rest)} is the fastest, {digits(figure.value)} GB/s{interval}{link}{against}."
+    verb = "is the fastest," if len(rows) > 1 else "reaches"
+    return f"{direction}{case_label(best, rest)} {verb} {digits(figure.value)} GB/s{counted_ways(best)}{interval}{link}{against}."
 
 
 def _range_sentence(rows: Sequence[Row], axes: Sequence[str], run: RunTables) -> str:

@@ -18,6 +18,9 @@ _LEAD_NAMES: Final = frozenset(column.name for column in LEAD)
 _RATE_TIMES: Final = ("event_ms", "wall_ms", "engine_ms")
 _PAYLOADS: Final = ("size_bytes", "total_bytes")
 
+_WAYS: Final = {"bidirectional": "both ways together", "round_trip": "there and back, each byte once"}
+"""How the bytes of a direction are counted in a rate, where that is not plain."""
+
 
 def measured_rows(rows: Iterable[Row]) -> list[Row]:
     """Return the rows whose numbers count: those of status ok."""
@@ -69,6 +72,12 @@ def rate_figure(row: Row) -> Figure | None:
         return None
     median, low, high = (number_of(row, f"{statistic}_{time}") for statistic in ("median", "ci_low", "ci_high"))
     return Figure(rate, rate * median / high, rate * median / low) if median and low and high else Figure(rate)
+
+
+def counted_ways(row: Row) -> str:
+    """Say how the rate of a row counts bytes that go two ways, with a space before it; empty where they go one way."""
+    words = _WAYS.get(str(row.get("direction", "")))
+    return f" {words}" if words else ""
 
 
 def median_figure(row: Row, time: str) -> Figure | None:

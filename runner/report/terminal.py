@@ -21,6 +21,7 @@ from runner.report.cases import (
     rate_figure,
     short_name,
     shown,
+    time_of_rate,
     varying_axes,
 )
 from runner.report.reading import RunTables
@@ -49,9 +50,14 @@ def show_run(run: RunTables, most_rows: int) -> RenderableType:
 
 
 def summary_table(run: RunTables, most_rows: int) -> Table:
-    """Return the first rows of the summary with a bar for the rate, where no case has one for the time, of the greatest shown."""
+    """Return the first rows of the summary with a bar for the rate, where no case has one for the time, of the greatest shown.
+
+    Each row has the time that gives its rate; where that is not one clock for all, a column names it.
+    """
     rows = run.rows[:most_rows]
     axes, time = varying_axes(run.rows), main_time(measured_rows(run.rows))
+    times = [time_of_rate(row) or time for row in rows]
+    clocks = len(set(times)) > 1
     unit = run.columns[f"median_{time}"].unit
     rated = any(rate_figure(row) for row in measured_rows(rows))
     sped = any("speedup" in row for row in rows)
@@ -59,18 +65,21 @@ def summary_table(run: RunTables, most_rows: int) -> Table:
     table = Table(box=box.SIMPLE_HEAD)
     for name in (*several, "scenario", *axes):
         table.add_column(short_name(name), justify="left" if _is_text(name, rows) else "right", overflow="fold")
-    table.add_column(f"{time.rsplit('_', 1)[0]} {unit}", justify="right")
+    table.add_column(unit if clocks else f"{times[0].rsplit('_', 1)[0]} {unit}", justify="right")
+    if clocks:
+        table.add_column("clock")
     table.add_column("95 % interval", justify="right")
     for name in (*(["GB/s"] if rated else []), *(["speedup"] if sped else [])):
         table.add_column(name, justify="right")
     table.add_column("rate" if rated else "time", no_wrap=True, min_width=BAR_WIDTH)
     table.add_column("status", overflow="fold")
-    values = [_bar_value(row, time, rated=rated) for row in rows]
+    values = [_bar_value(row, each, rated=rated) for row, each in zip(rows, times, strict=True)]
     longest = max((value for value in values if value), default=0.0)
-    for row, value in zip(rows, values, strict=True):
-        figure = median_figure(row, time)
+    for row, each, value in zip(rows, times, values, strict=True):
+        figure = median_figure(row, each)
         cells = [shown(name, row.get(name)) for name in (*several, "scenario", *axes)]
-        cells += ["", ""] if figure is None else [digits(figure.value), interval_text(figure)]
+        clock = [each.rsplit("_", 1)[0]] if clocks else []
+        cells += ["", *("" for _ in clock), ""] if figure is None else [digits(figure.value), *clock, interval_text(figure)]
         cells += [_number(row, name) for name, wanted in (("gb_per_s", rated), ("speedup", sped)) if wanted]
         words = " ".join(str(row.get(name, "")) for name in ("status", "flags")).strip()
         table.add_row(*map(Text, cells), Text(bar(value, longest), style="cyan"), Text(words), style=_style(row))

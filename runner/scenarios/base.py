@@ -126,6 +126,10 @@ class Scenario(StrictModel):
         """
         return {}
 
+    def is_work_alone(self, part: str, alone_ms: float) -> bool:
+        """Whether the time of a part alone is that of the work, as engines' records have it, and not of handing it over."""
+        return True
+
     def plan(self) -> Plan:
         """Write the Plan of this case."""
         raise NotImplementedError

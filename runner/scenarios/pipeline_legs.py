@@ -58,9 +58,11 @@ def resolve(pipeline: Pipeline, known: Known) -> Pipeline:
 def twin_of(pipeline: Pipeline) -> Pipeline:
     """Return the same work on the same buffers with one chunk under way at a time, handed over in the same way where that can be.
 
-    The twin of a graph is a graph on one stream. That of batches goes by calls: one chunk at a time leaves nothing to batch.
+    The twin of a graph is a graph on one stream. That of batches goes by calls: one chunk at a time leaves nothing to batch. That
+    of lanes of one thread each keeps two for the copier's sake, of which the second has no slot.
     """
-    alone = {"streams": 1, "slots": None, "issue": "depth_first", "layout": "per_slot", "staging_lanes": 1}
+    lanes = min(pipeline.staging_lanes, 2) if pipeline.staging_threads == 1 else 1
+    alone = {"streams": 1, "slots": None, "issue": "depth_first", "layout": "per_slot", "staging_lanes": lanes}
     if pipeline.submit != "graph":
         alone |= {"schedule": "serialized", "submit": "calls"}
     return pipeline.model_copy(update=alone)
@@ -80,9 +82,9 @@ def derive(pipeline: Pipeline, known: Known, median_ms: float, figures_ms: Mappi
     if legs.keys() == set(_parts(pipeline)):
         figures |= _bounds(legs, sum(figures_ms.get(name, 0.0) for name in _unhidden(pipeline)))
         none, full = figures["bound_none_ms"], figures["bound_full_ms"]
-        if none > full:
+        if none > full and (twin is None or twin > full):
             figures["hidden_fraction"] = min(1.0, max(0.0, 1 - (median_ms - full) / (none - full)))
-        if twin is not None and twin > full:
+        if twin is not None and twin > full and pipeline.chunks() > 1:
             figures["overlap_efficiency"] = (twin - median_ms) / (twin - full)
     return figures
 

@@ -15,6 +15,7 @@ parts of a turn is one call (of kernels: one each) with one event behind.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -47,7 +48,7 @@ def write_pipeline(pipeline: Pipeline, passes: int) -> Plan:
     ring.null_work.drain()
     ring.unregister()
     ring.writer.end_lanes()
-    return ring.writer.plan()
+    return replace(ring.writer.plan(), shares_copies=ring.staged and pipeline.staging_lanes * pipeline.staging_threads > 1)
 
 
 class _Ring(Slots):

@@ -24,6 +24,7 @@ from runner.measure.result import CaseResult, Sample
 from runner.plan import Copy, Plan
 from runner.rows import RunInfo, summary_rows
 from runner.scenarios.base import Known, Scenario
+from runner.scenarios.pipeline import Pipeline
 from runner.scenarios.transfer import Transfer
 from runner.spec.experiment import Measure
 from runner.timeline import timeline_of
@@ -210,4 +211,24 @@ def test_samples_alone_never_borrow_from_recorded_plays() -> None:
 
 def test_a_leg_that_took_longer_among_others_than_alone_is_told() -> None:
     derived = {"leg_h2d_ms": 2.0, "among_h2d_ms": 3.0, "leg_kernel_ms": 1.0, "among_d2h_ms": 4.0}
-    assert with_slowdowns(derived) == derived | {"slowdown_h2d": 1.5}
+    assert with_slowdowns(COPY, derived) == derived | {"slowdown_h2d": 1.5}
+
+
+@pytest.mark.parametrize(
+    ("fields", "alone_ms", "told"),
+    [
+        ({}, 1.0, ["slowdown_d2h", "slowdown_h2d", "slowdown_kernel"]),
+        # 64 chunks: 8 us each may be what their calls take.
+        ({}, 0.5, []),
+        ({"compute": {"passes": 2}}, 1.0, ["slowdown_d2h", "slowdown_h2d"]),
+        ({"buffer": "pageable"}, 1.0, ["slowdown_kernel"]),
+    ],
+)
+def test_a_leg_that_is_bound_by_calls_or_by_the_host_is_no_measure_of_the_engines_work(
+    fields: dict[str, object], alone_ms: float, told: list[str]
+) -> None:
+    ring = {"kind": "pipeline", "schedule": "overlapped", "total": 64 << 20, "chunk": 1 << 20, "streams": 3}
+    works = ("h2d", "kernel", "d2h")
+    derived = {f"leg_{work}_ms": alone_ms for work in works} | {f"among_{work}_ms": 1.0 for work in works}
+    found = with_slowdowns(Pipeline.model_validate(ring | fields), derived)
+    assert sorted(found.keys() - derived.keys()) == told

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from runner.device.simulated import SimulatedDevice, load_profile
 from runner.results import read_results
+from runner.scenarios.pipeline import Pipeline
+from runner.scenarios.pipeline_legs import twin_of
 from tests.scenarios.runs import run
 
 RING = "kind: pipeline, schedule: overlapped, total: 8MiB, chunk: 512KiB, streams: 3"
 
 
+FIELDS = {"kind": "pipeline", "schedule": "overlapped", "total": 8 << 20, "chunk": 512 << 10, "streams": 3}
+
+
 def rows(folder: Path, fields: str) -> pd.DataFrame:
     """Return the summary of one pipeline without noise."""
+    folder.mkdir(exist_ok=True)
     return read_results(run(folder, f"  ring: {{{fields}}}\n").folder).summary
 
 
@@ -78,3 +86,24 @@ def test_a_ring_of_few_slots_is_held_against_stagers_that_stay_in_the_caches_as_
     # Lanes of a leg go in step; those of a ring need not, and one begins to share a copy while the other has the memory.
     assert (summary["median_wall_ms"] >= 0.95 * summary["bound_full_ms"]).all()
     assert not summary["flags"].str.contains("implausible").any()
+
+
+def test_the_twin_of_lanes_copies_by_their_copier_and_one_chunk_has_no_efficiency(tmp_path: Path) -> None:
+    """On the profile of the H200 several threads copy past the caches, and one alone by memcpy."""
+    twin = twin_of(Pipeline.model_validate({**FIELDS, "staging": "copy", "staging_lanes": 2}))
+    assert (twin.plan().shared_copier(), len(twin.plan().lanes)) == (True, 1)
+    assert not twin_of(Pipeline.model_validate({**FIELDS, "staging": "copy"})).plan().shared_copier()
+    assert rows(tmp_path, f"{RING}, staging: copy, staging_lanes: 2")["overlap_efficiency"].between(0, 1).all()
+    (alone,) = rows(tmp_path, f"{RING}, staging: copy, staging_threads: 16".replace("8MiB", "512KiB")).to_dict("records")
+    assert pd.isna(alone["overlap_efficiency"])
+    assert alone["twin_ms"] > 0
+    with closing(SimulatedDevice(load_profile("h200")).open(twin.plan())) as session:
+        assert session.play(0).host_copier == "c_streaming"
+
+
+def test_more_threads_than_the_simulated_host_has_processors_gain_nothing_and_flag_the_row(tmp_path: Path) -> None:
+    fields = f"{RING}, staging: copy, staging_threads: [16, 64]"
+    few, many = read_results(run(tmp_path, f"  ring: {{{fields}}}\n", device="simulated:h200").folder).summary.to_dict("records")
+    assert (few["flags"], many["flags"]) == ("", "oversubscribed")
+    assert many["median_wall_ms"] >= few["median_wall_ms"]
+    assert (rows(tmp_path / "other", fields)["flags"] == "").all(), "a profile that names no processors has no limit"

@@ -74,10 +74,11 @@ class HostCopier:
 def make_copier(library: CopierLibrary | None, plan: Plan) -> HostCopier | None:
     """Start the threads for the host's copies of a Plan; None where there is no library, or one thread does them all.
 
-    One thread alone copies as a program would that knows nothing of this: by NumPy, which is memcpy.
+    One thread alone copies as a program would that knows nothing of this: by NumPy, which is memcpy; unless the Plan is held
+    against one whose copies are shared.
     """
     threads = plan.copying_threads()
-    if library is None or sum(threads) < 2:
+    if library is None or not threads or not plan.shared_copier():
         return None
     return HostCopier(library, len(threads), sum(threads) - len(threads))
 

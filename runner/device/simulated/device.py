@@ -51,6 +51,7 @@ class SimulatedDevice:
             },
             link_gb_per_s=profile.link_gb_per_s,
             host_bytes=profile.host.memory_bytes.value,
+            processors=None if profile.host.processors is None else profile.host.processors.value,
         )
 
     def open(self, plan: Plan) -> SimulatedSession:
@@ -79,7 +80,7 @@ class SimulatedSession:
         self.sample = 0
         threads = plan.copying_threads()
         # As on a real device, one thread alone copies by memcpy.
-        self._host_copier = "" if not threads else device.profile.host.host_copier if sum(threads) > 1 else "numpy"
+        self._host_copier = "" if not threads else device.profile.host.host_copier if plan.shared_copier() else "numpy"
         self.failed = False
 
     def play(self, sample: int, *, record: bool = False) -> Trace:

@@ -54,7 +54,7 @@ class Play:
         self.plan, self.memory, self.sample = plan, memory, sample
         self.agenda = Agenda()
         self.engines = Engines(profile, self.agenda, memory.contents)
-        self.host = Fluid(self.agenda, profile.host.copy_gb_per_s.bytes_per_second)
+        self.host = Fluid(self.agenda, profile.host.copied_per_second)
         self.streams = _queues(plan)
         self.lanes = [Lane(number, steps) for number, steps in enumerate(bound)]
         self.running = len(self.lanes)

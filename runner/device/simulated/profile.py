@@ -141,6 +141,9 @@ class Host(BaseModel):
         None,
         description="What several threads take to begin a piece of work together and to be waited for; nothing where omitted.",
     )
+    processors: Value | None = Field(
+        None, description="Processors of the host: more threads copy no faster, and flag the row; no limit where omitted."
+    )
     page_bytes: Value = Field(description="Bytes of a page.")
     first_touch_ns: Value = Field(description="Time of the first touch of one page, by one thread.")
     huge_page_bytes: Value = Field(description="Bytes of a huge page.")
@@ -148,6 +151,11 @@ class Host(BaseModel):
     read_ppm: Value = Field(description="Work of reading a byte, in millionths of the work of copying one.")
     write_ppm: Value = Field(description="Work of writing a byte, in millionths of the work of copying one.")
     increment_ppm: Value = Field(description="Work of reading a byte and writing it back, in millionths of copying one.")
+
+    def copied_per_second(self, threads: int) -> int:
+        """Return the total rate of host copies by so many threads, in bytes a second."""
+        working = threads if self.processors is None else min(threads, self.processors.value)
+        return self.copy_gb_per_s.bytes_per_second(working)
 
 
 class Engines(BaseModel):
