@@ -23,7 +23,7 @@ def inside(count: int) -> Iterator[str]:
 
     resources: dict[str, Any] = {"resources": {"GPU": 1}}
     with LocalCluster(
-        n_workers=count, threads_per_worker=1, processes=False, dashboard_address=None, protocol="tcp://", **resources
+        n_workers=count, threads_per_worker=1, processes=False, dashboard_address=":0", protocol="tcp://", **resources
     ) as cluster:
         yield cluster.scheduler_address
 

@@ -87,7 +87,7 @@ def fake_cuda(count: int, error: str = "") -> Any:
 )
 def test_a_device_that_is_not_there_is_told(cuda: Any, ordinal: int, sentence: str) -> None:
     with pytest.raises(DeviceUnavailable) as caught:
-        opening._require_device(f"cuda:{ordinal}", cuda, ordinal)
+        opening.require_device(f"cuda:{ordinal}", cuda, ordinal)
     assert sentence in str(caught.value)
 
 
