@@ -78,7 +78,7 @@ def _below_bound(times_ms: Sequence[float], derived: Mapping[str, float], tolera
 
 
 def _bound_above_twin(derived: Mapping[str, float]) -> bool:
-    """Whether the legs of a pipeline took longer alone than all of its work without overlap, so that nothing follows from them."""
+    """Whether the legs of a pipeline took longer alone than all of its work without overlap: nothing follows from them."""
     twin, none, full = (derived.get(name) for name in ("twin_ms", "bound_none_ms", "bound_full_ms"))
     return twin is not None and none is not None and full is not None and none > full >= twin
 

@@ -20,8 +20,8 @@ of seconds, or its device plays the same every time."""
 
 FLAGS = {
     "implausible": "a rate above the limit of the link, a time below what its legs allow, or longer than that of a larger size",
-    "bound_above_twin": "its parts, measured alone, took longer than all of its work one chunk at a time: the bounds are too high, "
-    "and what was hidden cannot be told",
+    "bound_above_twin": "its parts, measured alone, took longer than all of its work one chunk at a time: the bounds are too "
+    "high, and what was hidden cannot be told",
     "clock_disagree": "host and device clocks differ by more than 10 % over a transfer of more than 1 ms, or events and engines "
     "by more than 10 us and 2 % beside what a pair of events adds",
     "async_ineffective": "a call named async held the host for most of the transfer",

@@ -145,7 +145,9 @@ def _speedup_sentence(rows: Sequence[Row], axes: Sequence[str], baseline: str) -
     if speedup is None or mine is None:
         return f"No case can be compared with the baseline {baseline}."
     low, high = number_of(best, "ci_low_speedup"), number_of(best, "ci_high_speedup")
-    interval = f" ({digits(low)} to {digits(high)} by the ends of both 95 % intervals)" if low is not None and high is not None else ""
+    interval = (
+        f" ({digits(low)} to {digits(high)} by the ends of both 95 % intervals)" if low is not None and high is not None else ""
+    )
     name = case_label(best, axes)
     if low is not None and high is not None and low <= 1 <= high:
         return f"No difference is seen between {baseline} and the best other case, {name}: {speedup:.2f} times as fast{interval}."

@@ -33,7 +33,7 @@ def gain_sentences(best: Row, baseline: Row | None) -> list[str]:
 
 
 def limit_sentences(row: Row) -> list[str]:
-    """Say which part of a pipeline takes longest by itself, so that overlap could reach no less; nothing where it is not known."""
+    """Say which part of a pipeline takes longest by itself, which overlap cannot shorten; nothing where it is not known."""
     wall, bound = number_of(row, "median_wall_ms"), number_of(row, "bound_full_ms")
     times = {name: sum(number_of(row, leg) or 0.0 for leg in legs) for name, legs in _PARTS.items()}
     slowest = max(times, key=lambda name: times[name])

@@ -36,3 +36,19 @@ def test_a_ring_is_implausible_only_if_its_interval_lies_below_its_bound(times_m
         stopped_by="samples",
     )
     assert ("implausible" in flags) is flagged
+
+
+@pytest.mark.parametrize(
+    ("twin_ms", "none_ms", "flagged"),
+    [
+        (79.0, 96.0, True),
+        (87.0, 96.0, False),
+        # One part alone: nothing could be hidden, and the twin is no more than the part again.
+        (79.0, 86.0, False),
+    ],
+)
+def test_bounds_above_the_twin_are_flagged(twin_ms: float, none_ms: float, flagged: bool) -> None:
+    samples = [Sample("sample", number, {"wall_ms": 92.0}) for number in range(8)]
+    derived = {"twin_ms": twin_ms, "bound_none_ms": none_ms, "bound_full_ms": 86.0}
+    flags = flags_of(RING, "wall", samples, FACTS, gate_timeout=False, deterministic=False, derived=derived, stopped_by="samples")
+    assert ("bound_above_twin" in flags) is flagged

@@ -90,6 +90,13 @@ def test_bounds_and_what_was_gained_by_hand() -> None:
     assert (figures["twin_ms"], figures["leg_h2d_ms"]) == (16.0, 5.0)
 
 
+def test_where_the_legs_took_longer_than_the_twin_nothing_is_said_to_be_hidden() -> None:
+    legs = {"leg_h2d": 9.0, "leg_kernel": 1.0, "leg_d2h": 4.0}
+    figures = derive(pipeline(), Known(0, legs | {"twin": 8.5}), 8.0, {})
+    assert figures["bound_full_ms"] == 9.0
+    assert not figures.keys() & {"hidden_fraction", "overlap_efficiency"}
+
+
 def test_without_a_leg_there_are_no_bounds() -> None:
     figures = derive(pipeline(), Known(0, {"leg_h2d": 5.0, "twin": 16.0}), 8.0, {})
     assert figures == {"leg_h2d_ms": 5.0, "twin_ms": 16.0}
