@@ -195,15 +195,17 @@ def plan(
     device: DeviceOption = None,
     overrides: SetOption = None,
     max_cases: CasesOption = MOST_CASES,
+    allow_pinned: PinnedOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Show what a run of FILE would do and cost, without running it."""
+    """Show what a run of FILE would do, skip and cost, without running it."""
     from runner.pricing import price
     from runner.screen import price_grid, price_lines
     from runner.scripted import plan_told
 
     (loaded,) = load_all([file], overrides or [])
-    cost = price(loaded, device=device, max_cases=max_cases)
+    most_pinned = None if allow_pinned is None else parse_size(allow_pinned)
+    cost = price(loaded, device=device, max_cases=max_cases, most_pinned=most_pinned)
     if as_json:
         say_json(plan_told(loaded, cost))
         return 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Final
@@ -15,6 +15,7 @@ from runner.errors import CaseError
 from runner.expand import Case, expand
 from runner.measure.companions import CompanionBook, companion_plays
 from runner.measure.engine import ENGINE_PLAYS
+from runner.measure.preflight import Limits, available_host_bytes
 from runner.plan import Demand, Fill, Plan
 from runner.plan_check import check_plan
 from runner.scenarios.base import Known, Scenario
@@ -46,7 +47,10 @@ class ScenarioPrice:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a file would cost. `seconds` is an estimate by `profile` from `priced` cases; `demand` is the largest of those."""
+    """What a file would cost. `seconds` is an estimate by `profile` from `priced` cases; `demand` is the largest of those.
+
+    `skipped` counts those of them that would be skipped for their memory, by the reason.
+    """
 
     scenarios: tuple[ScenarioPrice, ...]
     total: int
@@ -57,6 +61,7 @@ class Price:
     seconds: float
     priced: int
     profile: str
+    skipped: Mapping[str, int]
     shown: tuple[Case, ...]
 
 
@@ -67,10 +72,11 @@ class _Tally:
     description: str = ""
 
 
-def price(loaded: LoadedExperiment, *, device: str | None, max_cases: int) -> Price:
+def price(loaded: LoadedExperiment, *, device: str | None, max_cases: int, most_pinned: int | None = None) -> Price:
     """Go through the grid once, keeping only counts and a spread of cases, and play that spread on a simulated device.
 
-    A file for a real device is priced as `stand_in` says; the estimate is no promise.
+    A file for a real device is priced as `stand_in` says; the estimate is no promise. `most_pinned` is as in
+    `runner.measure.preflight`.
     """
     measure = loaded.experiment.measure
     tallies: dict[str, _Tally] = {}
@@ -91,7 +97,7 @@ def price(loaded: LoadedExperiment, *, device: str | None, max_cases: int) -> Pr
         runnable += 1
         payload += case.model.payload_bytes()
         spread.add(case)
-    seen = _glance(spread, runnable, measure, device or loaded.experiment.device)
+    seen = _glance(spread, runnable, measure, device or loaded.experiment.device, most_pinned)
     plays = measure.warmup + measure.most_samples()
     return Price(
         scenarios=tuple(ScenarioPrice(name, t.cases, dict(t.excluded), t.description) for name, t in tallies.items()),
@@ -103,18 +109,23 @@ def price(loaded: LoadedExperiment, *, device: str | None, max_cases: int) -> Pr
         seconds=seen.seconds,
         priced=seen.priced,
         profile=seen.profile,
+        skipped=seen.skipped,
         shown=tuple(shown),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Glance:
-    """What `priced` cases of a grid tell of all of it by `profile`: the seconds of all, and the most memory of those."""
+    """What `priced` cases of a grid tell of all of it by `profile`: the seconds of all, and the most memory of those.
+
+    `skipped` counts those that a run would skip, by the reason; they take no time.
+    """
 
     seconds: float
     demand: Demand
     priced: int
     profile: str
+    skipped: Mapping[str, int]
 
 
 def glance(cases: Sequence[Case], measure: Measure, device: str) -> Glance:
@@ -140,11 +151,14 @@ def largest(demands: Iterable[Demand]) -> Demand:
     return Demand(*(max((getattr(demand, sort) for demand in found), default=0) for sort in sorts))
 
 
-def _glance(spread: _Spread, count: int, measure: Measure, device: str) -> Glance:
+def _glance(spread: _Spread, count: int, measure: Measure, device: str, most_pinned: int | None = None) -> Glance:
     with closing(open_twin(stand_in(device))) as simulated:
-        seconds, demand, priced = _play(simulated, spread.scattered(), measure)
+        facts = simulated.facts()
+        limits = Limits(facts, available_host_bytes() if facts.host_bytes is None else facts.host_bytes, most_pinned)
+        skipped: Counter[str] = Counter()
+        seconds, demand, priced = _play(simulated, spread.scattered(), measure, limits, skipped)
         whole = START_S + seconds / priced * count if priced else 0.0
-        return Glance(whole, demand, priced, simulated.facts().name)
+        return Glance(whole, demand, priced, facts.name, dict(skipped))
 
 
 class _Spread:
@@ -168,11 +182,14 @@ class _Spread:
         return [self.cases[place] for place in sorted(range(len(self.cases)), key=lambda place: place * 0.618034 % 1)]
 
 
-def _play(device: Device, cases: Sequence[Case], measure: Measure) -> tuple[float, Demand, int]:
+def _play(
+    device: Device, cases: Sequence[Case], measure: Measure, limits: Limits, skipped: Counter[str]
+) -> tuple[float, Demand, int]:
     """Return the seconds that these cases would take on a real device, the most memory that any of them holds, and how many
     were played before PRICED_OPERATIONS were spent.
 
-    Companions are counted once each: those that cases share, and that the cases which were not looked at have of their own, too.
+    What is beyond the limits is counted in `skipped`, by the reason, and not played. Companions are counted once each: those that
+    cases share, and that the cases which were not looked at have of their own, too.
     """
     till = _Till(device, measure)
     demands: list[Demand] = []
@@ -180,7 +197,10 @@ def _play(device: Device, cases: Sequence[Case], measure: Measure) -> tuple[floa
         if till.operations > PRICED_OPERATIONS:
             break
         demands.append(case.model.demand())
-        till.add(case)
+        if refusal := limits.refusal_of(demands[-1]):
+            skipped[refusal] += 1
+        else:
+            till.add(case)
     return till.seconds, largest(demands), len(demands)
 
 

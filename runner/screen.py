@@ -214,6 +214,10 @@ def price_lines(loaded: LoadedExperiment, price: Price) -> list[str]:
         f"{price.payload_bytes:,} bytes of payload in all",
         f"memory at the peak: {demand.pageable_bytes:,} bytes pageable, {demand.pinned_bytes:,} bytes pinned, "
         f"{demand.device_bytes:,} bytes on the device",
+        *(
+            f"{_count(count, 'case')} of {price.priced:,} looked at would be skipped: {why}"
+            for why, count in price.skipped.items()
+        ),
         f"estimated time: {format_seconds(price.seconds)} ({guess}; no promise)",
     ]
 

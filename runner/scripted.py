@@ -51,6 +51,7 @@ def plan_told(loaded: LoadedExperiment, price: Price) -> Told:
         "payload_bytes": price.payload_bytes,
         "seconds": price.seconds,
         "profile": price.profile,
+        "skipped": dict(price.skipped),
         "scenarios": [
             {"name": each.name, "cases": each.cases, "excluded": dict(each.excluded), "first": each.description}
             for each in price.scenarios

@@ -62,3 +62,16 @@ def test_a_real_device_is_priced_by_the_newest_profile_that_was_calibrated(
         os.utime(folder / f"{name}.yaml", (1_000_000 - age, 1_000_000 - age))
     assert stand_in("cuda") == "simulated:newer", "a file named like a shipped profile is passed over"
     assert stand_in("simulated:test") == "simulated:test"
+
+
+def test_what_a_run_would_skip_is_counted_with_its_reason_and_takes_no_time(tmp_path: Path) -> None:
+    path = tmp_path / "priced.yaml"
+    ring = "kind: pipeline, schedule: overlapped, chunk: 64MiB, streams: 3"
+    path.write_text(FILE[: FILE.index("  ring")].replace("SAMPLES", "3") + f"  ring: {{{ring}, total: [64MiB, 1TiB]}}\n")
+    loaded = load_experiment(path)
+    ((reason, count),) = price(loaded, device=None, max_cases=9).skipped.items()
+    assert count == 1
+    assert reason.startswith("needs 2,199,023,255,552 bytes of host memory")
+    assert price(loaded, device=None, max_cases=9).seconds < 60
+    allowed = price(loaded, device=None, max_cases=9, most_pinned=1 << 20).skipped
+    assert any("more than the 1,048,576 that --allow-pinned allows" in each for each in allowed)

@@ -22,12 +22,12 @@ def check_pipeline(pipeline: Pipeline) -> None:
     It runs once for each case of a grid, so whole groups of checks are passed over where no field could break them.
     """
     _check_sizes(pipeline)
+    if pipeline.staging_lanes > 1:
+        _check_lanes(pipeline)
     if pipeline.schedule == "serialized" or pipeline.layout == "per_engine" or pipeline.slots or pipeline.null_stream_work:
         _check_ring(pipeline)
     if pipeline.pages != "normal" or pipeline.staging == "register" or pipeline.staging_threads > 1:
         _check_memory(pipeline)
-    if pipeline.staging_lanes > 1:
-        _check_lanes(pipeline)
     if pipeline.submit != "calls":
         _check_submit(pipeline)
     check_copied(pipeline.buffer)
@@ -90,8 +90,8 @@ def _check_lanes(pipeline: Pipeline) -> None:
     if pipeline.layout == "per_engine":
         raise field_error("layout", f"{several} need streams of their own, and a stream an engine is shared by all", "per_slot")
     if pipeline.stream_kind == "null" or pipeline.null_stream_work:
-        field = "null_stream_work" if pipeline.null_stream_work else "stream_kind"
-        raise field_error(field, f"{several} need streams of their own, and the null stream is one", "non_blocking, blocking")
+        field, allowed = ("null_stream_work", "false") if pipeline.null_stream_work else ("stream_kind", "non_blocking, blocking")
+        raise field_error(field, f"{several} need streams of their own, and the null stream is one", allowed)
     if pipeline.streams < lanes:
         message = f"{several} need a stream each, and there {'is' if pipeline.streams == 1 else 'are'} {pipeline.streams}"
         raise field_error("staging_lanes", message, f"at most {pipeline.streams}, or as many streams as lanes")
@@ -114,7 +114,7 @@ def _check_submit(pipeline: Pipeline) -> None:
     """Let a graph or a batch hold only what needs no host between its operations and copies only memory that is page-locked."""
     reached = ", ".join(row.name for row in KINDS.values() if row.asynchronous and not row.migrates)
     wrong = (
-        (pipeline.staging == "copy", "the host copies between the operations", "staging: direct"),
+        (pipeline.staging == "copy", "the host copies between the operations", "staging: direct, staging: register"),
         (pipeline.schedule == "serialized", "the host waits for each chunk of a serialized pipeline", "schedule: overlapped"),
         (
             pipeline.staging == "direct" and not kind_of(pipeline.buffer).asynchronous,
@@ -131,7 +131,7 @@ def _check_submit(pipeline: Pipeline) -> None:
         (
             pipeline.submit == "batch" and (pipeline.layout != "per_engine" or pipeline.issue != "breadth_first"),
             "a batch is the copies of a turn in one stream",
-            "layout: per_engine with issue: breadth_first",
+            f"layout: per_engine with issue: breadth_first and streams: {len(pipeline.ways_used()) + 1}",
         ),
     )
     for is_wrong, message, allowed in wrong:

@@ -32,6 +32,8 @@ def advise_pipeline(pipeline: Pipeline) -> str:
         )
     if pipeline.staging == "copy" and pipeline.direction != "upload" and handed.slow_cpu_read:
         return f"{handed.name} memory is {handed.meaning}: copying results out of it may take most of the time"
+    if pipeline.staging == "register" and pipeline.buffer != pipeline.handed() and "buffer" in pipeline.model_fields_set:
+        return f"buffer: {pipeline.buffer} says nothing here: the data are pageable and registered where they lie"
     slots, lanes = pipeline.ring_slots(), pipeline.staging_lanes
     if slots % lanes:
         return f"{counted(slots, 'slot')} cannot be dealt evenly to {counted(lanes, 'lane')}: some have one less than the others"

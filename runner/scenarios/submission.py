@@ -39,6 +39,9 @@ class Submission(Scenario):
         check_copied(self.buffer)
         if self.operation in ("launch", "graph") and self.size % WORD:
             raise field_error("size", f"{self.size:,} bytes are no multiple of the kernel's word, {WORD} bytes")
+        if self.operation != "copy" and self.buffer != type(self).model_fields["buffer"].default:
+            message = f"no {self.buffer} memory takes part: only copies have a host buffer"
+            raise field_error("buffer", message, "leave it out, or operation: copy")
         if self.operation != "graph" and self.nodes > 1:
             raise field_error("nodes", "only a graph has nodes", "1, or operation: graph")
         if self.count * (self.nodes + 2) > LARGEST_PLAN and self.operation == "graph":

@@ -35,8 +35,8 @@ def check_name(text: str) -> str:
         hint = f"write {lower}" if _NAME.fullmatch(lower) and lower not in _RESERVED else ""
         raise PydanticCustomError("name", "not a name", {"message": "not a name", "allowed": ALLOWED_NAME, "hint": hint})
     if text in _RESERVED or text == "reference":
-        windows = f"{text} is the name of a device on Windows, where no folder can have it"
-        message = windows if text in _RESERVED else "reference is the folder of the published results"
+        windows = "the name of a device on Windows, where no folder can have it"
+        message = windows if text in _RESERVED else "the folder of the published results"
         raise PydanticCustomError("name", "{message}", {"message": message, "hint": "take another name"})
     return text
 

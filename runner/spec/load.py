@@ -89,7 +89,8 @@ def find_experiment(text: str | Path) -> Path:
     if os.path.exists(name):
         return Path(name)
     hint = nearest(Path(bare).name, known)
-    raise SpecError([Problem(name, "there is no such file and no such experiment", allowed=", ".join(known), hint=hint)])
+    hint = hint or "dmalab list experiments names them all"
+    raise SpecError([Problem(name, "there is no such file and no such experiment", hint=hint)])
 
 
 def list_experiments() -> dict[str, Path]:

@@ -110,7 +110,9 @@ def _boolean(text: str) -> str:
 
 
 def _whole(text: str) -> str:
-    return f"write {text.split('.')[0]}" if re.fullmatch(r"-?[0-9]+\.0+", text) else _number(text)
+    if re.fullmatch(r"-?[0-9]+\.0+", text):
+        return f"write {text.split('.')[0]}"
+    return "it has no fraction" if is_plain_number(text) else _number(text)
 
 
 def _quotes(text: str) -> str:

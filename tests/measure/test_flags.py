@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from runner.measure.flags import flags_of
 from runner.measure.result import Sample
 from runner.scenarios.pipeline import Pipeline
+from runner.scenarios.transfer import Transfer
 from tests.measure.doubles import FACTS
 
 RING = Pipeline.model_validate({"kind": "pipeline", "schedule": "overlapped", "total": 2**20, "chunk": 2**18})
@@ -36,6 +39,16 @@ def test_a_ring_is_implausible_only_if_its_interval_lies_below_its_bound(times_m
         stopped_by="samples",
     )
     assert ("implausible" in flags) is flagged
+
+
+@pytest.mark.parametrize(("call_us", "flagged"), [(4.5, False), (12.0, True)])
+def test_many_calls_that_only_hand_over_do_not_hold_the_host(call_us: float, flagged: bool) -> None:
+    """256 copies of 64 KiB: the calls take most of the time, but none waits for its copy."""
+    both = Transfer(kind="transfer", direction="bidirectional", size=8 << 20, chunk=64 << 10, streams=3)
+    samples = [Sample("sample", 0, {"wall_ms": call_us * 256 / 1e3, "event_ms": call_us * 256 / 1e3, "call_us": call_us})]
+    facts = replace(FACTS, link_gb_per_s=None)
+    flags = flags_of(both, "event", samples, facts, gate_timeout=False, deterministic=False, derived={}, stopped_by="samples")
+    assert ("async_ineffective" in flags) is flagged
 
 
 @pytest.mark.parametrize(

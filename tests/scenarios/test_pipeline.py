@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from runner.device.contract import Trace
 from runner.device.simulated import SimulatedDevice, load_profile
@@ -586,6 +587,28 @@ def test_what_cannot_be_is_refused_at_its_field(fields: dict[str, object], field
     place, message = refusal({**RING, **fields})
     assert place == field
     assert words in message
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "allowed"),
+    [
+        ({"staging": "copy", "staging_lanes": 2, "streams": 2, "null_stream_work": True}, "null_stream_work", "false"),
+        ({"staging": "copy", "staging_lanes": 2, "streams": 6, "layout": "per_engine", "total": 64}, "layout", "per_slot"),
+        ({"submit": "graph", "staging": "copy"}, "submit", "calls, or staging: direct, staging: register"),
+        ({"submit": "batch", "streams": 4}, "submit", "calls, or layout: per_engine with issue: breadth_first and streams: 3"),
+    ],
+)
+def test_a_refusal_names_the_next_step(fields: dict[str, object], field: str, allowed: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        pipeline(**fields)
+    (error,) = caught.value.errors()
+    assert (error["ctx"]["field"], error["ctx"]["allowed"]) == (field, allowed)
+
+
+def test_a_buffer_that_takes_no_part_is_told() -> None:
+    assert "buffer: pinned says nothing here" in pipeline(staging="register", buffer="pinned").advice()
+    assert not pipeline(staging="register").advice()
+    assert not pipeline(staging="register", buffer="registered").advice()
 
 
 def test_a_pipeline_says_in_words_what_it_does() -> None:

@@ -89,6 +89,7 @@ GOLDEN = [
     ("streams: on", "a whole number is expected, got on"),
     ("streams: yes", "a whole number is expected, got yes"),
     ("streams: '3'", 'a whole number is expected, got "3"; write 3 without quotes'),
+    ("streams: 1.5", "a whole number is expected, got 1.5; it has no fraction"),
     ("streams: 3.0", "a whole number is expected, got 3.0; write 3"),
     ("streams: .inf", "a whole number is expected, got .inf"),
     ("streams: true", "a whole number is expected, got true"),
