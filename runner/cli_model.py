@@ -67,14 +67,15 @@ def show_predicted(path: Path, profile: str | None, csv: Path | None) -> None:
     """Print measured and predicted of a run beside each other, and write them to `csv`, or to predicted.csv in its folder."""
     from runner.observed import read_observed
     from runner.predict import accuracy_lines, accuracy_of, predict
-    from runner.predict_page import PREDICTED_COLUMNS, predicted_grid, predicted_rows
+    from runner.predict_page import predicted_grid, predicted_rows
+    from runner.run_files import PREDICTED
     from runner.tables import write_csv
 
     run = read_observed(path)
     model = _profile(run, profile)
     predictions = predict(run, model)
     target = run.folder / "predicted.csv" if csv is None else csv
-    write_csv(target, predicted_rows(predictions, model.name), PREDICTED_COLUMNS)
+    write_csv(target, predicted_rows(predictions, model.name), PREDICTED)
     say([*predicted_grid(predictions).lines(), "", f"Profile {model.name} against run {run.run_id}:"])
     say([*accuracy_lines(accuracy_of(run, predictions)), "", f"Every case is in {target}."])
 

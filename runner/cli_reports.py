@@ -32,8 +32,8 @@ def report(
     ] = None,
 ) -> int:
     """Write the page of a run: one HTML file with plots and tables that needs no network."""
+    from runner.find_run import find_run
     from runner.report.page import write_report
-    from runner.report.reading import find_run
 
     say([f"The page is {write_report(find_run(run), out)}."])
     return 0
@@ -47,7 +47,8 @@ def show(
     """Show what came out of a run: doubts, answer, verdicts, and the cases with small bars."""
     from rich.console import Console
 
-    from runner.report.reading import find_run, read_run
+    from runner.find_run import find_run
+    from runner.report.reading import read_run
     from runner.report.terminal import show_run
 
     console = Console(highlight=False, markup=False)
@@ -72,8 +73,9 @@ def pivot(
     out: Annotated[Path | None, typer.Option("--out", help="A file instead of the screen.", metavar="FILE")] = None,
 ) -> int:
     """Write one figure over two axes as a grid to paste, such as the time by chunk and streams."""
+    from runner.find_run import find_run
     from runner.pivot import pivot as grid_of
-    from runner.report.reading import find_run, read_run
+    from runner.report.reading import read_run
     from runner.tables import write_whole
 
     text = grid_of(read_run(find_run(run)), rows, columns, values, where or []).text(form)
@@ -93,7 +95,7 @@ def export(
 ) -> int:
     """Write the tables of a run as a workbook, as Parquet, or as CSV with decimal commas."""
     from runner.export import export_run
-    from runner.report.reading import find_run
+    from runner.find_run import find_run
 
     folder = find_run(run)
     if out is not None:

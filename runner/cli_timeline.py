@@ -35,7 +35,7 @@ def timeline(
     ] = None,
 ) -> int:
     """Show when each engine, stream and host lane worked in one case, and write it for a viewer of traces."""
-    from runner.report.reading import find_run
+    from runner.find_run import find_run
     from runner.results import read_results
     from runner.tables import write_whole
     from runner.timeline_case import case_timeline

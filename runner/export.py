@@ -12,6 +12,7 @@ from runner.columns import Column
 from runner.errors import EnvironmentProblem
 from runner.forms import ExportForm
 from runner.report.reading import read_run
+from runner.run_files import schema_of
 from runner.tables import write_whole
 from runner.workbook import workbook
 
@@ -39,7 +40,7 @@ def export_run(folder: Path, form: ExportForm, out: Path | None = None) -> list[
     for name in TABLES:
         source = folder / f"{name}.csv"
         if source.exists():
-            write_whole(target / f"{name}{suffix}", content(source, columns))
+            write_whole(target / f"{name}{suffix}", content(source, schema_of(source, columns)))
             written.append(target / f"{name}{suffix}")
     return written
 

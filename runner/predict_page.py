@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from runner.columns import Column
 from runner.predict import Prediction, worst_first
 from runner.rows import Row
 from runner.screen import Grid
@@ -13,28 +12,10 @@ from runner.units import counted
 
 MOST_ROWS: Final = 40
 """Rows of the table on the screen; the file has them all."""
-PREDICTED_COLUMNS: Final = (
-    Column("scenario", "text", "", "The name of the scenario in the file."),
-    Column("case_id", "text", "", "The case."),
-    Column("case", "text", "", "The axes of the case, as name=value with blanks between them."),
-    Column("figure", "text", "", "The time that is compared: that of the clock which gives the case's rate."),
-    Column("measured_ms", "number", "ms", "Its median over the samples of the run."),
-    Column("predicted_ms", "number", "ms", "What the simulated device says; empty where it has no number."),
-    Column("error_percent", "number", "%", "How much longer the prediction is.", "100 * (predicted_ms / measured_ms - 1)"),
-    Column(
-        "spread_percent",
-        "number",
-        "%",
-        "How widely the samples spread.",
-        "100 * (p95 - p05) / 2 / median; empty for fewer than 3 samples",
-    ),
-    Column("profile", "text", "", "The profile that predicts."),
-    Column("reason", "text", "", "Why there is no prediction, in a sentence."),
-)
 
 
 def predicted_rows(predictions: Sequence[Prediction], profile: str) -> Iterator[Row]:
-    """Yield a row a case, the largest error first, with the columns of PREDICTED_COLUMNS."""
+    """Yield a row a case, the largest error first, with the columns of `runner.run_files.PREDICTED`."""
     for each in worst_first(predictions):
         yield {
             "scenario": each.case.scenario,

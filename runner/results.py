@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import json
+import csv
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
 import pandas as pd
 
-from runner.errors import InputError
+from runner.columns import Column
+from runner.errors import InputError, UsageError
+from runner.find_run import find_run
+from runner.run_files import ENCODING, check_count, columns_of, missing, read_manifest, read_rows, unguarded
 
 Dtype = Literal["Int64", "Float64", "string"]
 DTYPES: Final[Mapping[str, Dtype]] = {"integer": "Int64", "number": "Float64", "text": "string"}
 """The pandas type of each type of column."""
-_ENCODING: Final = "utf-8-sig"
-"""UTF-8 with or without a byte order mark: a spreadsheet adds one when it saves."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,7 +25,8 @@ class Results:
     """One run. `summary` has a row a case, `samples` a row a play, `columns` describes both.
 
     `verdicts` is None where the file expected nothing. Integer columns are `Int64`, numbers `Float64`, text `string`; a missing
-    number is `pd.NA`, a missing text the empty text. `manifest` is the run's environment as written.
+    number is `pd.NA`, a missing text the empty text. `manifest` is the run's environment as written. `doubts` are
+    sentences on what is missing beside the tables.
     """
 
     folder: Path
@@ -33,56 +35,65 @@ class Results:
     columns: pd.DataFrame
     verdicts: pd.DataFrame | None
     manifest: Mapping[str, Any]
+    doubts: tuple[str, ...] = ()
 
 
 def read_results(path: str | Path) -> Results:
-    """Read a run's folder, or the newest run of a folder such as `results/overlap`, which its `latest` names.
+    """Read a run by its folder, one of its files, or the folder or name of an experiment, of which the newest run counts.
 
-    Raises InputError where there is no such run or where a table cannot be read.
+    Raises UsageError for what is no path, InputError where there is no such run or where a table cannot be read: cut, foreign, or
+    with another count of cases than its manifest tells of.
     """
-    folder = _run_folder(Path(path))
-    columns = _read(folder / "columns.csv", {})
-    types = {} if not {"name", "type"} <= set(columns) else dict(zip(columns["name"], columns["type"], strict=True))
+    if not isinstance(path, str | Path):
+        raise UsageError(f"read_results({path!r}): this is no path of a run; allowed: a text or a pathlib.Path")
+    folder = find_run(path)
+    columns, doubts = columns_of(folder)
+    manifest = read_manifest(folder / "manifest.json")
     verdicts = folder / "verdicts.csv"
-    return Results(
+    results = Results(
         folder=folder,
-        summary=_read(folder / "summary.csv", types),
-        samples=_read(folder / "samples.csv", types),
-        columns=columns,
-        verdicts=_read(verdicts, types) if verdicts.exists() else None,
-        manifest=_read_manifest(folder / "manifest.json"),
+        summary=_read(folder / "summary.csv", columns),
+        samples=_read(folder / "samples.csv", columns),
+        columns=_described(columns) if doubts else _read(folder / "columns.csv", {}),
+        verdicts=_read(verdicts, columns) if verdicts.exists() else None,
+        manifest=manifest,
+        doubts=doubts,
     )
+    run_id = manifest.get("run_id")
+    ours = results.summary if run_id is None else results.summary[results.summary["run_id"] == run_id]
+    check_count(folder, len(ours), manifest)
+    return results
 
 
-def _run_folder(path: Path) -> Path:
-    for folder in (path, path / "latest"):
-        if (folder / "summary.csv").is_file():
-            return folder.resolve()
-    pointer = path / "latest"
-    if pointer.is_file():
-        named = path / pointer.read_text(encoding="utf-8").strip()
-        if (named / "summary.csv").is_file():
-            return named.resolve()
-    what = "has no summary.csv and no latest run" if path.is_dir() else "is no folder"
-    raise InputError(f"{path} {what}; give a run's folder, or the folder of an experiment's runs such as results/overlap")
+def _described(columns: Mapping[str, Column]) -> pd.DataFrame:
+    return pd.DataFrame([asdict(column) for column in columns.values()], dtype="string")
 
 
-def _read(path: Path, types: Mapping[str, str]) -> pd.DataFrame:
-    """Read a table; a column that `types` does not know is text."""
+def _read(path: Path, columns: Mapping[str, Column]) -> pd.DataFrame:
+    """Read a table; a column that `columns` does not know is text."""
     try:
-        header = pd.read_csv(path, encoding=_ENCODING, nrows=0)
-        dtypes = {name: DTYPES.get(types.get(str(name), "text"), "string") for name in header.columns}
+        _check_shape(path, columns)
+        header = pd.read_csv(path, encoding=ENCODING, nrows=0)
+        dtypes = {name: DTYPES[columns[name].type] if name in columns else "string" for name in map(str, header.columns)}
         empty = {name: [""] for name, dtype in dtypes.items() if dtype != "string"}
-        return pd.read_csv(path, encoding=_ENCODING, dtype=dtypes, keep_default_na=False, na_values=empty)
+        table = pd.read_csv(path, encoding=ENCODING, dtype=dtypes, keep_default_na=False, na_values=empty)
+    except FileNotFoundError:
+        raise InputError(missing(path)) from None
     except (OSError, ValueError) as error:
+        # pandas names no line: reading cell by cell finds the one that it stumbled over.
+        for _ in read_rows(path, columns):
+            pass
         raise InputError(f"{path} cannot be read as a table: {error}") from error
+    for name, dtype in dtypes.items():
+        if dtype == "string" and table[name].str.startswith("'").any():
+            table[name] = table[name].map(unguarded).astype("string")
+    return table
 
 
-def _read_manifest(path: Path) -> Mapping[str, Any]:
-    try:
-        manifest = json.loads(path.read_text(encoding=_ENCODING))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read: {error}") from error
-    if not isinstance(manifest, dict):
-        raise InputError(f"{path} cannot be read: it holds no JSON object")
-    return manifest
+def _check_shape(path: Path, columns: Mapping[str, Column]) -> None:
+    """Raise ValueError where a row has more or fewer cells than the header: pandas fills what is missing without a word."""
+    with path.open(encoding=ENCODING, newline="") as file:
+        reader = csv.reader(file)
+        width = len(next(reader, []))
+        if next(read_rows(path, columns), None) is not None and any(len(row) != width for row in reader):
+            raise ValueError("rows of unlike lengths")

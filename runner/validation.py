@@ -14,8 +14,9 @@ from runner.memory import kind_of
 from runner.observed import ObservedRun
 from runner.plan import Alloc, Copy, Free, HostAccess, HostCopy, Plan, Register, Unregister
 from runner.predict import Prediction, worst_first
-from runner.predict_page import PREDICTED_COLUMNS, predicted_rows
+from runner.predict_page import predicted_rows
 from runner.rows import Row
+from runner.run_files import PREDICTED
 from runner.scenarios.base import Known, Scenario
 from runner.scenarios.pipeline import Pipeline
 from runner.stats import median, quantile
@@ -128,7 +129,7 @@ def write_validation(run: ObservedRun, profile: str, predictions: Sequence[Predi
     ]
     write_whole(folder / "validation.md", ("\n".join(page) + "\n").encode())
     write_csv(folder / "validation.csv", (each.row() for each in found), VALIDATION_COLUMNS)
-    write_csv(folder / "predicted.csv", predicted_rows(predictions, profile), PREDICTED_COLUMNS)
+    write_csv(folder / "predicted.csv", predicted_rows(predictions, profile), PREDICTED)
     return table
 
 

@@ -10,14 +10,16 @@ from runner.columns import Column, sample_columns, summary_columns
 from runner.measure.result import CaseResult
 from runner.results import DTYPES
 from runner.rows import Row, RunInfo, number, sample_rows, summary_rows, text
+from runner.run_files import unguarded
 
 
 def frame(rows: Iterable[Row], columns: Sequence[Column]) -> pd.DataFrame:
     whole = list(rows)
     series = {}
     for column in columns:
-        cell_of = text if column.type == "text" else number
-        series[column.name] = pd.Series([cell_of(row.get(column.name)) for row in whole], dtype=DTYPES[column.type])
+        cells = [row.get(column.name) for row in whole]
+        read = [unguarded(text(cell)) for cell in cells] if column.type == "text" else [number(cell) for cell in cells]
+        series[column.name] = pd.Series(read, dtype=DTYPES[column.type])
     return pd.DataFrame(series)
 
 

@@ -102,6 +102,7 @@ def warnings(run: RunTables) -> list[Doubt]:
         found.append(Doubt(f"{short} of {measured} measured cases have fewer than 6 samples, and so no interval."))
     if run.foreign:
         found.append(Doubt(f"summary.csv has {counted(run.foreign, 'row')} of other runs, left out here.", grave=True))
+    found += [Doubt(f"{each}.") for each in run.doubts]
     if overrides := run.manifest.get("overrides"):
         found.append(Doubt(f"The file was changed for this run: {', '.join(map(str, overrides))}."))
     return found

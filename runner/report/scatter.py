@@ -55,12 +55,12 @@ def predicted_figure(run: RunTables) -> PageFigure | None:
     series: dict[str, list[tuple[float, float, str]]] = {}
     cells, errors = [], []
     for row in run.predicted:
-        measured, predicted = number_of(row, "measured"), number_of(row, "predicted")
+        measured, predicted = number_of(row, "measured_ms"), number_of(row, "predicted_ms")
         if not measured or not predicted or measured < 0 or predicted < 0:
             continue
         error = number_of(row, "error_percent")
         error = (predicted / measured - 1) * 100 if error is None else error
-        metric = str(row.get("metric", ""))
+        metric = str(row.get("figure", ""))
         case = case_label(labels.get(row.get("case_id"), {"scenario": row.get("case_id", "")}), axes)
         told = f"{plain(case)}<br>measured {digits(measured)}, predicted {digits(predicted)} ({error:+.1f} %)"
         series.setdefault(metric, []).append((measured, predicted, told))

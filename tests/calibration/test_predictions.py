@@ -10,13 +10,16 @@ import pytest
 from typer.testing import CliRunner
 
 from runner.cli import app
+from runner.columns import verdict_columns
 from runner.device.simulated.profile import ALL
 from runner.device.simulated.profile_files import load_profile
 from runner.errors import InputError
 from runner.expand import Case
 from runner.observed import ObservedRun, read_observed
 from runner.predict import Prediction, accuracy_of, predict, worst_first
+from runner.report.reading import read_run
 from runner.scenarios.base import Scenario
+from runner.tables import write_csv
 from runner.validation import ENGINES, HOST, engines_alone, scores, write_validation
 from tests.calibration.runs import observed
 from tests.results_for_tests import pipeline, transfer
@@ -165,3 +168,21 @@ def test_a_run_without_its_experiment_is_refused(tmp_path: Path) -> None:
     (mine.folder / "experiment.yaml").unlink()
     with pytest.raises(InputError, match=r"experiment\.yaml"):
         read_observed(mine.folder)
+
+
+def test_after_predictions_in_its_folder_a_run_with_verdicts_is_still_shown_reported_and_exported(tmp_path: Path) -> None:
+    mine = observed(ASKED, tmp_path)
+    row = {"claim": "fast", "verdict": "confirmed", "figure": 0.5}
+    write_csv(mine.folder / "verdicts.csv", [row], verdict_columns())
+    folder = str(mine.folder)
+    for words in (["compare", folder, "--predicted"], ["show", folder], ["report", folder]):
+        result = CliRunner().invoke(app, words)
+        assert result.exit_code == 0, result.output
+    assert "Predicted beside measured" in (mine.folder / "report.html").read_text(encoding="utf-8")
+    run = read_run(mine.folder)
+    assert {row["figure"] for row in run.predicted} == {"event_ms", "wall_ms"}
+    assert run.doubts == ()
+    result = CliRunner().invoke(app, ["export", folder, "--as", "csv-semicolon", "--as", "parquet"])
+    assert result.exit_code == 0, result.output
+    cells = (mine.folder / "predicted.semicolon.csv").read_text(encoding="utf-8-sig").splitlines()[1].split(";")
+    assert "," in cells[4], "measured_ms is a number"

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from runner.columns import sample_columns, summary_columns, verdict_columns
-from runner.report.reading import PREDICTED
 from runner.rows import Row
+from runner.run_files import PREDICTED
 from runner.tables import write_columns, write_csv
 
 MIB = 2**20
@@ -66,8 +66,7 @@ def run_folder(
     if verdicts:
         write_csv(folder / "verdicts.csv", verdicts, verdict_columns())
     if predicted:
-        case_id = next(column for column in summary_columns() if column.name == "case_id")
-        write_csv(folder / "predicted.csv", predicted, (case_id, *PREDICTED))
+        write_csv(folder / "predicted.csv", predicted, PREDICTED)
     device = {"name": "NVIDIA X", "kind": "cuda", "driver": "580", "link_gb_per_s": 63.0}
     told = {"run_id": RUN_ID, "experiment": "demo", "question": "How fast?", "status": "complete", "device": device, "host": {}}
     (folder / "manifest.json").write_text(json.dumps(told | manifest), encoding="utf-8")

@@ -99,7 +99,7 @@ def test_a_phone_and_the_dark_are_served(visit: Open, tmp_path: Path, width: int
     rows = [row | {"flags": "noisy", "device_kind": "simulated"} for row in grid_rows()]
     rows += [transfer(size * MIB, 5.0) for size in (1, 2)] + [LEAD | {"status": "failed", "reason": "no memory"}]
     verdicts = [{"claim": word, "verdict": word, "reason": "so"} for word in ("confirmed", "refuted", "undecided")]
-    predicted = [{"case_id": rows[0]["case_id"], "metric": "wall_ms", "measured": 2.0, "predicted": 1.0}]
+    predicted = [{"case_id": rows[0]["case_id"], "figure": "wall_ms", "measured_ms": 2.0, "predicted_ms": 1.0}]
     seen = visit(run_folder(tmp_path / "run", rows, verdicts=verdicts, predicted=predicted), width, scheme)
     assert seen.drawn() == ["bars", "heat0", "size", "held", "predicted"]
     assert seen.quiet()

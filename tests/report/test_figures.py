@@ -137,9 +137,9 @@ def test_host_held_time_counts_every_call(tmp_path: Path) -> None:
 def test_predictions_stand_beside_what_was_measured(tmp_path: Path) -> None:
     rows = [transfer(MIB, 10.0), transfer(2 * MIB, 10.0)]
     predicted = [
-        {"case_id": rows[0]["case_id"], "metric": "event_ms", "measured": 1.0, "predicted": 1.1, "error_percent": 10.0},
-        {"case_id": rows[1]["case_id"], "metric": "event_ms", "measured": 2.0, "predicted": 1.0},
-        {"case_id": "c_gone", "metric": "event_ms", "measured": None, "predicted": 1.0},
+        {"case_id": rows[0]["case_id"], "figure": "event_ms", "measured_ms": 1.0, "predicted_ms": 1.1, "error_percent": 10.0},
+        {"case_id": rows[1]["case_id"], "figure": "event_ms", "measured_ms": 2.0, "predicted_ms": 1.0},
+        {"case_id": "c_gone", "figure": "event_ms", "measured_ms": None, "predicted_ms": 1.0},
     ]
     figure = predicted_figure(made(tmp_path, rows, predicted=predicted))
     assert figure is not None
