@@ -93,13 +93,14 @@ def warnings(run: RunTables) -> list[Doubt]:
     found = [*_unfinished(run, counts), *_without_numbers(run.rows)]
     flags = Counter(flag for row in run.rows for flag in str(row.get("flags", "")).split())
     measured = len(measured_rows(run.rows))
+    of_measured = f"of {counted(measured, 'measured case')}"
     found += [
-        Doubt(f"{flag}, {count} of {measured} measured cases: {FLAGS.get(flag, 'a doubt that this version does not know')}.")
+        Doubt(f"{flag}, {count} {of_measured}: {FLAGS.get(flag, 'a doubt that this version does not know')}.")
         for flag, count in flags.most_common()
     ]
     short = sum((number_of(row, "samples") or 0) < 6 for row in measured_rows(run.rows))
     if short and not run.simulated:
-        found.append(Doubt(f"{short} of {measured} measured cases have fewer than 6 samples, and so no interval."))
+        found.append(Doubt(f"{short} {of_measured} have fewer than 6 samples, and so no interval."))
     if run.foreign:
         found.append(Doubt(f"summary.csv has {counted(run.foreign, 'row')} of other runs, left out here.", grave=True))
     found += [Doubt(f"{each}.") for each in run.doubts]
@@ -121,7 +122,7 @@ def _without_numbers(rows: Sequence[Row]) -> list[Doubt]:
         (str(row.get("status")), str(row.get("reason", ""))) for row in rows if row.get("status") in NO_NUMBER
     ).most_common()
     found = [
-        Doubt(f"{count} of {len(rows)} cases {status}{f': {reason}' if reason else ''}", grave=status != "unsupported")
+        Doubt(f"{count} of {counted(len(rows), 'case')} {status}{f': {reason}' if reason else ''}", grave=status != "unsupported")
         for (status, reason), count in reasons[:_MOST_REASONS]
     ]
     more = len(reasons) - _MOST_REASONS

@@ -14,8 +14,9 @@ from markupsafe import Markup
 from runner import __version__
 from runner.report.answer import answer, warnings
 from runner.report.cases import shown
-from runner.report.figures import PageFigure, size_figure
+from runner.report.figures import PageFigure
 from runner.report.pipelines import bars_figure, heat_figures
+from runner.report.rates import size_figures
 from runner.report.reading import RunTables, read_run
 from runner.report.scatter import held_figure, predicted_figure
 from runner.report.table import page_table
@@ -84,7 +85,7 @@ def page_figures(run: RunTables) -> list[PageFigure]:
     """
     if run.of_several:
         return []
-    found = [bars_figure(run), *heat_figures(run), size_figure(run), held_figure(run), predicted_figure(run)]
+    found = [bars_figure(run), *heat_figures(run), *size_figures(run), held_figure(run), predicted_figure(run)]
     return [figure for figure in found if figure is not None]
 
 

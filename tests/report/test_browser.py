@@ -85,7 +85,7 @@ def visit(browser: Any, tmp_path: Path) -> Iterator[Open]:
 
 
 @pytest.mark.parametrize(
-    ("name", "plots"), [("overlap", ["bars", "heat0", "size"]), ("bandwidth", ["size", "held"]), ("claims", [])]
+    ("name", "plots"), [("overlap", ["bars", "heat0", "size"]), ("bandwidth", ["size", "size1", "held"]), ("claims", [])]
 )
 def test_the_pages_of_the_published_runs_are_whole(visit: Open, name: str, plots: list[str]) -> None:
     seen = visit(REFERENCE / name)
@@ -101,7 +101,7 @@ def test_a_phone_and_the_dark_are_served(visit: Open, tmp_path: Path, width: int
     verdicts = [{"claim": word, "verdict": word, "reason": "so"} for word in ("confirmed", "refuted", "undecided")]
     predicted = [{"case_id": rows[0]["case_id"], "figure": "wall_ms", "measured_ms": 2.0, "predicted_ms": 1.0}]
     seen = visit(run_folder(tmp_path / "run", rows, verdicts=verdicts, predicted=predicted), width, scheme)
-    assert seen.drawn() == ["bars", "heat0", "size", "held", "predicted"]
+    assert seen.drawn() == ["bars", "heat0", "size", "size1", "held", "predicted"]
     assert seen.quiet()
     assert seen.faults() == []
     assert seen.page.evaluate("document.documentElement.scrollWidth") <= width, "nothing sticks out"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from runner.report.cases import case_label, constants, digits, rate_figure, time_of_rate, varying_axes
-from runner.report.figures import MOST_SERIES, plain, size_figure
+from runner.report.figures import plain
 from runner.report.page import page_figures
 from runner.report.pipelines import bars_figure, heat_figures
 from runner.report.reading import RunTables, read_run
@@ -41,50 +41,6 @@ def test_a_rates_interval_is_that_of_its_time_turned_round() -> None:
     figure = rate_figure(transfer(MIB, 9.9))
     assert figure is not None
     assert figure.ends() == pytest.approx((9.0, 11.0))
-
-
-def test_rate_against_size_has_a_series_a_buffer_and_direction_and_the_limit(tmp_path: Path) -> None:
-    rows = [
-        transfer(size, rate, buffer=buffer)
-        for buffer, rate in (("pageable", 5.0), ("pinned", 50.0))
-        for size in (16 * MIB, MIB, 2 * MIB, 128 * MIB)
-    ]
-    figure = size_figure(made(tmp_path, rows))
-    assert figure is not None
-    assert [trace["name"] for trace in figure.data] == ["pageable", "pinned"]
-    assert figure.data[0]["x"] == [MIB, 2 * MIB, 16 * MIB, 128 * MIB], "by bytes, not by letters"
-    assert figure.layout["xaxis"]["ticktext"] == ["1MiB", "2MiB", "16MiB", "128MiB"]
-    assert figure.data[1]["error_y"]["array"][0] == pytest.approx(50 / 0.9 - 50)
-    assert figure.layout["shapes"][0]["y0"] == 63.0
-    assert figure.rows[0] == ("pageable", "1MiB", "5", "4.545 … 5.556")
-
-
-def test_a_limit_far_above_is_told_and_not_drawn(tmp_path: Path) -> None:
-    figure = size_figure(made(tmp_path, [transfer(MIB, 1.0), transfer(2 * MIB, 1.5)]))
-    assert figure is not None
-    assert "shapes" not in figure.layout
-    assert "63 GB/s one way, lies far above" in figure.note
-
-
-def test_too_many_series_become_the_best_of_each(tmp_path: Path) -> None:
-    rows = [
-        transfer(size, float(streams), streams=streams, chunk_bytes=MIB // 4)
-        for size in (MIB, 2 * MIB)
-        for streams in range(1, 30)
-    ]
-    figure = size_figure(made(tmp_path, rows))
-    assert figure is not None
-    assert len(figure.data) <= MOST_SERIES
-    assert figure.data[0]["y"] == [29.0, 29.0]
-    assert figure.note.startswith("Of the cases that differ in streams only the best is drawn.")
-
-
-def test_kinds_without_a_rate_are_drawn_by_their_time(tmp_path: Path) -> None:
-    rows = [LEAD | {"case_id": "c", "size_bytes": size, "median_wall_ms": wall} for size, wall in ((MIB, 2.0), (2 * MIB, 3.0))]
-    figure = size_figure(made(tmp_path, rows))
-    assert figure is not None
-    assert figure.data[0]["y"] == [2.0, 3.0]
-    assert figure.layout["yaxis"]["title"]["text"] == "wall_ms, ms"
 
 
 def test_the_heat_map_marks_the_best_cell_and_counts_those_alike(tmp_path: Path) -> None:

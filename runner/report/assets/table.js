@@ -93,7 +93,8 @@
       lines.append(line);
     }
     table.tBodies[0].replaceChildren(lines);
-    const of = rows.length === rowCount ? `${rowCount} rows` : `${rows.length} of ${rowCount} rows`;
+    const all = `${rowCount} ${rowCount === 1 ? "row" : "rows"}`;
+    const of = rows.length === rowCount ? all : `${rows.length} of ${all}`;
     document.getElementById("count").textContent = pages > 1 ? `${of}, page ${state.page + 1} of ${pages}` : of;
     document.getElementById("previous").disabled = state.page === 0;
     document.getElementById("next").disabled = state.page >= pages - 1;
