@@ -245,8 +245,9 @@ def test_validate_warns_of_rings_that_cannot_overlap(tmp_path: Path) -> None:
     assert result.stdout.splitlines()[1:] == [
         "  ring, 2 cases: pageable memory is ordinary memory, which the driver stages through a pinned buffer of its own: "
         "a call that copies it waits, so this ring can hide little; take buffer: pinned, or compare both",
-        "  ring, 2 cases: the stager is what `buffer` says: pageable memory is ordinary memory, which the driver stages through a "
-        "pinned buffer of its own: a call that copies it waits, so this ring can hide little; take buffer: pinned, or compare both",
+        "  ring, 2 cases: the stager is what `buffer` says: pageable memory is ordinary memory, which the driver stages through "
+        "a pinned buffer of its own: a call that copies it waits, so this ring can hide little; take buffer: pinned, or compare "
+        "both",
         "  ring, 2 cases: write_combined memory is page-locked memory that the processor writes past its caches and reads "
         "slowly: copying results out of it may take most of the time",
     ]
