@@ -13,9 +13,10 @@ from markupsafe import Markup
 
 from runner import __version__
 from runner.report.answer import answer, warnings
+from runner.report.bars import bars_figure
 from runner.report.cases import shown
 from runner.report.figures import PageFigure
-from runner.report.pipelines import bars_figure, heat_figures
+from runner.report.heat import heat_figures
 from runner.report.rates import size_figures
 from runner.report.reading import RunTables, read_run
 from runner.report.scatter import held_figure, predicted_figure

@@ -8,8 +8,8 @@ import pytest
 
 from runner.report.cases import case_label, constants, digits, rate_figure, time_of_rate, varying_axes
 from runner.report.figures import plain
+from runner.report.heat import heat_figures
 from runner.report.page import page_figures
-from runner.report.pipelines import bars_figure, heat_figures
 from runner.report.reading import RunTables, read_run
 from runner.report.scatter import held_figure, predicted_figure
 from runner.rows import Row
@@ -71,16 +71,6 @@ def test_heat_maps_of_transfers_show_the_rate(tmp_path: Path) -> None:
     (figure,) = heat_figures(made(tmp_path, rows))
     assert figure.data[0]["text"][1][1] == "★ 4"
     assert figure.data[0]["reversescale"] is False
-
-
-def test_bars_set_the_best_of_each_scenario_beside_twin_and_bounds(tmp_path: Path) -> None:
-    figure = bars_figure(made(tmp_path, grid_rows()))
-    assert figure is not None
-    twin, measured, *bounds = figure.data
-    assert measured["x"] == [200.0, 60.0]
-    assert twin["x"] == [100.0, 100.0]
-    assert [mark["x"] for mark in bounds] == [[90.0, 90.0], [50.0, 50.0], [40.0, 40.0]]
-    assert figure.rows[0] == ("ring (chunk 4MiB, streams 3)", "100", "60", "90", "50", "40", "50%")
 
 
 def test_host_held_time_counts_every_call(tmp_path: Path) -> None:

@@ -81,7 +81,6 @@
     for (const row of rows.slice(state.page * perPage, (state.page + 1) * perPage)) {
       const line = document.createElement("tr");
       if (statusAt >= 0 && !["ok", "excluded"].includes(cells[statusAt][row])) line.className = "trouble";
-      else if (flagsAt >= 0 && cells[flagsAt][row]) line.className = "doubt";
       columns.forEach((column, place) => {
         if (!visible[place]) return;
         const cell = line.insertCell();
@@ -89,6 +88,7 @@
         cell.textContent = text;
         if (column.type !== "text") cell.className = "number";
         else if (text.length > 60) cell.className = "long";
+        if (place === flagsAt && text) cell.classList.add("doubt");
       });
       lines.append(line);
     }

@@ -1,8 +1,8 @@
-"""The figures about pipelines: the heat map of chunk against streams, and serialized against overlapped with the bounds."""
+"""The heat maps of chunk against streams."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from runner.figures import Figure
@@ -12,25 +12,20 @@ from runner.report.cases import (
     interval_text,
     measured_rows,
     median_figure,
-    number_of,
     rate_figure,
     shown,
     varying_axes,
 )
-from runner.report.figures import COLOURS, PageFigure, error_bars, plain
+from runner.report.figures import PageFigure
 from runner.report.reading import RunTables
 from runner.rows import Row
 from runner.units import counted
 
 MOST_MAPS: Final = 4
-MOST_BARS: Final = 12
 HEAT_COLOURS: Final = ((0, "#f4efe2"), (0.5, "#b5d9e6"), (1, "#4fb0dc"))
 """From worst to best; dark text can be read on each of them."""
-BOUNDS: Final = {
-    "bound_none_ms": ("nothing overlaps", "line-ns"),
-    "bound_one_way_ms": ("one copy engine", "diamond-open"),
-    "bound_full_ms": ("all overlaps", "star"),
-}
+FRAME: Final = "#1a1f24"
+"""The frame of the best cell: near black, which no cell is; red would say that something is wrong."""
 Grid = Mapping[tuple[int, int], Row]
 
 
@@ -48,45 +43,6 @@ def heat_figures(run: RunTables) -> list[PageFigure]:
     square = {name: grid for name, grid in groups.items() if all(len({key[side] for key in grid}) > 1 for side in (0, 1))}
     figures = [_heat(place, name, grid) for place, (name, grid) in enumerate(square.items()) if place < MOST_MAPS]
     return [figure for figure in figures if figure is not None]
-
-
-def bars_figure(run: RunTables) -> PageFigure | None:
-    """Return the best pipeline of each scenario beside its serialized twin and its bounds; None where there is none."""
-    best: dict[str, Row] = {}
-    for row in measured_rows(run.rows):
-        wall = number_of(row, "median_wall_ms")
-        name = str(row.get("scenario", ""))
-        if wall and (number_of(row, "bound_full_ms") or number_of(row, "twin_ms")):
-            best[name] = min(best.get(name, row), row, key=lambda each: number_of(each, "median_wall_ms") or 0.0)
-    if not best:
-        return None
-    axes = varying_axes(run.rows)
-    rows = sorted(best.values(), key=lambda row: -(number_of(row, "median_wall_ms") or 0.0))[-MOST_BARS:]
-    labels = [plain(case_label(row, axes)).replace(" (", "<br>(") for row in rows]
-    measured = [median_figure(row, "wall_ms") or Figure(0.0) for row in rows]
-    data = [
-        _bar("serialized twin", labels, [number_of(row, "twin_ms") for row in rows], {"color": "#9aa3ad"}, {}),
-        _bar("measured", labels, [each.value for each in measured], {"color": COLOURS[0]}, {"error_x": error_bars(measured)}),
-        *(_marks(labels, rows, column) for column in BOUNDS if any(column in row for row in rows)),
-    ]
-    layout = {
-        "barmode": "group",
-        "height": 230 + 70 * len(rows),
-        "xaxis": {"title": {"text": "wall time, ms"}, "rangemode": "tozero"},
-        "yaxis": {"automargin": True},
-    }
-    cells = tuple(
-        (case_label(row, axes), *(_ms(row, column) for column in ("twin_ms", "median_wall_ms", *BOUNDS)), _share(row))
-        for row in reversed(rows)
-    )
-    headers = ("best case", "serialized twin, ms", "measured, ms", *(f"{words}, ms" for words, _ in BOUNDS.values()), "hidden")
-    note = (
-        "The twin does the same work one chunk at a time. Bounds are sums and maxima of the legs alone, measured in the same "
-        "run: where nothing overlaps, where one engine copies both ways, and where all overlaps."
-    )
-    dropped = len(best) - len(rows)
-    note += f" Only the {len(rows)} fastest of {len(best)} scenarios are drawn." if dropped else ""
-    return PageFigure("bars", "Serialized against overlapped", note, data, layout, headers, cells)
 
 
 def _heat(place: int, name: str, grid: Grid) -> PageFigure | None:
@@ -113,7 +69,7 @@ def _heat(place: int, name: str, grid: Grid) -> PageFigure | None:
         "textfont": {"color": "#111"},
         "colorscale": HEAT_COLOURS,
         "reversescale": timed,
-        "colorbar": {"title": {"text": unit}, "thickness": 12},
+        "colorbar": {"title": {"text": f"{unit}<br>{'less' if timed else 'more'}<br>is better"}, "thickness": 12},
     }
     layout = {
         "xaxis": {"type": "category", "title": {"text": "streams"}},
@@ -123,7 +79,7 @@ def _heat(place: int, name: str, grid: Grid) -> PageFigure | None:
     }
     words = "lowest wall time" if timed else "highest rate"
     where = f"with chunks of {shown('chunk_bytes', best[0])} on {counted(best[1], 'stream')}"
-    told = f"★ marks the {words}: {digits(figures[best].value)} {unit} {where}."
+    told = f"The bluer, the better; frame and ★ mark the {words}: {digits(figures[best].value)} {unit} {where}."
     if alike:
         told += f" The intervals of {counted(len(alike), 'other cell')} touch its own, so these may be as good."
     rows = tuple((shown("chunk_bytes", chunk), *(_told(figures, (chunk, each)) for each in streams)) for chunk in chunks)
@@ -155,35 +111,4 @@ def _told(figures: Mapping[tuple[int, int], Figure], key: tuple[int, int]) -> st
 
 def _frame(x: int, y: int) -> dict[str, Any]:
     sides = {"x0": x - 0.5, "x1": x + 0.5, "y0": y - 0.5, "y1": y + 0.5}
-    return {"type": "rect", **sides, "line": {"color": "#e8362e", "width": 3}}
-
-
-def _bar(name: str, labels: Sequence[str], values: Sequence[float | None], marker: Any, more: Any) -> dict[str, Any]:
-    told = [None if value is None else f"{name}: {digits(value)} ms" for value in values]
-    bar = {"type": "bar", "orientation": "h", "name": name, "y": list(labels), "x": list(values)}
-    return bar | {"marker": marker, "hovertext": told, "hoverinfo": "text", **more}
-
-
-def _marks(labels: Sequence[str], rows: Sequence[Row], column: str) -> dict[str, Any]:
-    words, symbol = BOUNDS[column]
-    values = [number_of(row, column) for row in rows]
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": f"bound: {words}",
-        "x": values,
-        "y": list(labels),
-        "marker": {"symbol": symbol, "size": 13, "color": "#e8362e", "line": {"color": "#e8362e", "width": 2}},
-        "hovertext": [None if value is None else f"{words}: {digits(value)} ms" for value in values],
-        "hoverinfo": "text",
-    }
-
-
-def _ms(row: Row, column: str) -> str:
-    value = number_of(row, column)
-    return "" if value is None else digits(value)
-
-
-def _share(row: Row) -> str:
-    hidden = number_of(row, "hidden_fraction")
-    return "" if hidden is None else f"{hidden:.0%}"
+    return {"type": "rect", **sides, "line": {"color": FRAME, "width": 4}}
