@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from runner.cli_shell import guarded, say
+from runner.errors import UsageError
 
 if TYPE_CHECKING:
     from runner.device.simulated import Profile
@@ -18,6 +19,7 @@ REFERENCE: Final = Path("results/reference")
 FromOption = Annotated[
     Path | None, typer.Option("--from", help="Use this finished run instead of running anything.", metavar="RUN")
 ]
+_CIRCULAR: Final = "The run was simulated by this very profile, so it had to fit: that says nothing about a machine."
 DeviceOption = Annotated[str, typer.Option("--device", help="The device to run on: cuda, cuda:1.", metavar="D")]
 RunsOption = Annotated[Path, typer.Option("--runs", help="Folder for the run that is made.", metavar="DIR")]
 
@@ -69,15 +71,17 @@ def show_predicted(path: Path, profile: str | None, csv: Path | None) -> None:
     from runner.predict import accuracy_lines, accuracy_of, predict
     from runner.predict_page import predicted_grid, predicted_rows
     from runner.run_files import PREDICTED
-    from runner.tables import write_csv
+    from runner.tables import check_writable, write_csv
 
     run = read_observed(path)
     model = _profile(run, profile)
-    predictions = predict(run, model)
     target = run.folder / "predicted.csv" if csv is None else csv
+    check_writable(target)
+    predictions = predict(run, model)
     write_csv(target, predicted_rows(predictions, model.name), PREDICTED)
     say([*predicted_grid(predictions).lines(), "", f"Profile {model.name} against run {run.run_id}:"])
-    say([*accuracy_lines(accuracy_of(run, predictions)), "", f"Every case is in {target}."])
+    circular = [_CIRCULAR] if _own(run) == model.name else []
+    say([*accuracy_lines(accuracy_of(run, predictions)), *circular, "", f"Every case is in {target}."])
 
 
 def _observed(experiment: str, device: str, from_run: Path | None, runs: Path) -> ObservedRun:
@@ -95,9 +99,30 @@ def _observed(experiment: str, device: str, from_run: Path | None, runs: Path) -
     return read_observed(outcome.folder)
 
 
-def _profile(run: ObservedRun, name: str | None) -> Profile:
-    """Return the profile of a name or, without one, that of the run's device: the simulated one's own, or as calibrated."""
-    from runner.calibration.calibrate import name_for
-    from runner.device.simulated import load_profile
+def _own(run: ObservedRun) -> str:
+    """Return the profile by which a run was simulated, empty for a measured one."""
+    return run.device.partition("simulated:")[2]
 
-    return load_profile(name or run.device.partition("simulated:")[2] or name_for(run.device))
+
+def _profile(run: ObservedRun, name: str | None) -> Profile:
+    """Return the profile of a name or, without one, that of the run's device.
+
+    That is the simulated one's own, or as `calibrate` names it, or the shipped one whose name the device's ends with (`h200` for
+    NVIDIA H200). Raises UsageError where there is none of these.
+    """
+    from runner.calibration.calibrate import name_for
+    from runner.device.simulated import load_profile, profile_names
+    from runner.device.simulated.profile_files import shipped_names
+
+    if name or _own(run):
+        return load_profile(name or _own(run))
+    own = name_for(run.device)
+    fitting = [each for each in shipped_names() if own == each or own.endswith(f"-{each}")]
+    names = profile_names()
+    found = own if own in names else next(iter(fitting), None)
+    if found is None:
+        raise UsageError(
+            f"there is no profile of {run.device}, which would be {own}; name one by --profile ({', '.join(names)}), or make it "
+            "by dmalab calibrate on that machine"
+        )
+    return load_profile(found)

@@ -34,8 +34,12 @@ def report(
     """Write the page of a run: one HTML file with plots and tables that needs no network."""
     from runner.find_run import find_run
     from runner.report.page import write_report
+    from runner.tables import check_writable
 
-    say([f"The page is {write_report(find_run(run), out)}."])
+    folder = find_run(run)
+    if out is not None:
+        check_writable(out)
+    say([f"The page is {write_report(folder, out)}."])
     return 0
 
 
@@ -76,8 +80,10 @@ def pivot(
     from runner.find_run import find_run
     from runner.pivot import pivot as grid_of
     from runner.report.reading import read_run
-    from runner.tables import write_whole
+    from runner.tables import check_writable, write_whole
 
+    if out is not None:
+        check_writable(out)
     text = grid_of(read_run(find_run(run)), rows, columns, values, where or []).text(form)
     if out is None:
         say([text.rstrip("\n")])

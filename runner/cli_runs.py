@@ -40,7 +40,7 @@ def compare(
     ] = "2%",
     fail_on: Annotated[
         list[str] | None,
-        typer.Option("--fail-on", help="Exit with 5 on slower, slower:P% or missing; may be repeated.", metavar="WHAT"),
+        typer.Option("--fail-on", help="Exit with 5 on slower, slower:P%, undecided, missing; may be repeated.", metavar="WHAT"),
     ] = None,
     allow: Annotated[list[Allowed] | None, typer.Option("--allow", help="Compare measured with simulated times.")] = None,
     csv: Annotated[Path | None, typer.Option("--csv", help="Write every case into this table.", metavar="FILE")] = None,
@@ -57,6 +57,7 @@ def compare(
     as_json: JsonOption = False,
 ) -> int:
     """Say which cases of run B are faster or slower than in run A, and which cannot be told; or show a folder's history."""
+    _check_targets(csv, picture)
     if predicted or profile:
         if b is not None:
             raise UsageError("--predicted holds one run against a profile; leave B out")
@@ -64,7 +65,7 @@ def compare(
             raise UsageError("--json tells of --predicted nothing; its table is predicted.csv")
         show_predicted(a, profile, csv)
         return 0
-    from runner.compare_gate import gate_lines, parse_gate, parse_share
+    from runner.compare_gate import parse_gate, parse_share
 
     share = parse_share(threshold)
     gate = parse_gate(fail_on or [], share)
@@ -78,14 +79,26 @@ def compare(
         return 0
     allowed = Allowed.simulated in (allow or [])
     comparison = _compared(a, b, metric, share, allow_simulated=allowed)
-    failures = gate_lines(comparison, gate, allow_simulated=allowed)
+    judgement = gate.judge(comparison.a, comparison.b, allow_simulated=allowed)
     with hushed(as_json):
-        _show_comparison(comparison, failures, csv, picture)
+        _show_comparison(comparison, judgement.lines(), csv, picture)
     if as_json:
         from runner.compare_page import comparison_rows
 
-        say_json({"cases": comparison_rows(comparison), "failures": failures})
-    return REGRESSION if failures else 0
+        say_json({"cases": comparison_rows(comparison), "failures": list(judgement.failures), "left_open": judgement.left_open})
+    return REGRESSION if judgement.failures else 0
+
+
+def _check_targets(csv: Path | None, picture: Path | None) -> None:
+    """Raise what writing these files would raise, before the work whose fruit they are."""
+    from runner.drawing import check_picture
+    from runner.tables import check_writable
+
+    if csv is not None:
+        check_writable(csv)
+    if picture is not None:
+        check_picture(picture)
+        check_writable(picture)
 
 
 def _compared(a: Path, b: Path, metric: str | None, threshold: float, *, allow_simulated: bool) -> Comparison:
@@ -93,17 +106,19 @@ def _compared(a: Path, b: Path, metric: str | None, threshold: float, *, allow_s
     from runner.compared_run import compared_run
     from runner.results import read_results
 
-    runs = [compared_run(read_results(path), metric) for path in (a, b)]
-    return compare_runs(*runs, threshold=threshold, allow_simulated=allow_simulated)
+    one, two = (compared_run(read_results(path), metric) for path in (a, b))
+    if one.folder == two.folder:
+        raise UsageError(f"A and B are one run, {one.run_id} ({one.folder}): nothing can differ; give another run")
+    return compare_runs(one, two, threshold=threshold, allow_simulated=allow_simulated)
 
 
-def _show_comparison(comparison: Comparison, failures: list[str], csv: Path | None, picture: Path | None) -> None:
+def _show_comparison(comparison: Comparison, judged: list[str], csv: Path | None, picture: Path | None) -> None:
     from runner.compare_page import COMPARISON_COLUMNS, comparison_grid, comparison_lines, comparison_rows, method_line
     from runner.tables import write_csv
 
     grid = comparison_grid(comparison)
     table = [*grid.lines(), "", method_line(comparison)] if grid.rows else []
-    say([*comparison_lines(comparison), "", *table, *failures])
+    say([*comparison_lines(comparison), "", *table, *judged])
     if csv is not None:
         write_csv(csv, comparison_rows(comparison), COMPARISON_COLUMNS)
         say([f"Every case is in {csv}."])

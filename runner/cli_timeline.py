@@ -37,13 +37,15 @@ def timeline(
     """Show when each engine, stream and host lane worked in one case, and write it for a viewer of traces."""
     from runner.find_run import find_run
     from runner.results import read_results
-    from runner.tables import write_whole
+    from runner.tables import check_writable, write_whole
     from runner.timeline_case import case_timeline
     from runner.timeline_page import timeline_lines, timeline_svg
     from runner.trace_events import trace_json
 
     if out is not None and out.suffix not in FORMATS:
         raise UsageError(f"{out} names no format of a timeline; allowed: {', '.join(FORMATS)}")
+    if out is not None:
+        check_writable(out)
     shown = case_timeline(read_results(find_run(run)), case, device)
     width = shutil.get_terminal_size((WIDTH, 24)).columns if sys.stdout.isatty() else WIDTH
     say(timeline_lines(shown, width))

@@ -154,11 +154,6 @@ def steps_of(pairs: Sequence[tuple[Times, Times]], threshold: float) -> list[Ste
     return steps
 
 
-def regressions(comparison: Comparison) -> list[Difference]:
-    """Return the cases that got worse: slower by more than the threshold, or without a number that they had before."""
-    return comparison.of("slower", "broken")
-
-
 def _difference(one: ComparedCase, two: ComparedCase, label: str, steps: Iterator[Step], threshold: float) -> Difference:
     if one.times is None or two.times is None:
         word, which = _without(one, two)

@@ -49,6 +49,10 @@ def doubts_between(a: ComparedRun, b: ComparedRun, threshold: float) -> Iterator
     A fact that either manifest does not tell is passed over, as an older version may not have asked. `threshold` is the share by
     which the sentinel may differ.
     """
+    if a.run_id == b.run_id:
+        yield f"both are called {a.run_id}: one may be a copy of the other, in which nothing can differ"
+    for name, run in (("A", a), ("B", b)):
+        yield from (f"{name}: {doubt}" for doubt in run.doubts)
     if a.device_kind != b.device_kind:
         yield "one run is measured and the other simulated"
     for path, what in WATCHED.items():

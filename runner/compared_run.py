@@ -57,7 +57,7 @@ class ComparedRun:
     """One run: `cases` by case_id in the order of its grid, `sentinel` the times of its fixed small copy (ms), None without.
 
     `columns` are those of its tables that say what a case is, `settings` the values of SETTINGS that it has (joined by commas).
-    `foreign_rows` counts rows of other runs in its table, which are left out.
+    `foreign_rows` counts rows of other runs in its table, which are left out, `doubts` are those of reading it.
     """
 
     run_id: str
@@ -72,6 +72,7 @@ class ComparedRun:
     sentinel: Times | None
     settings: Mapping[str, str]
     foreign_rows: int = 0
+    doubts: tuple[str, ...] = ()
 
 
 def compared_run(results: Results, metric: str | None = None) -> ComparedRun:
@@ -118,6 +119,7 @@ def compared_run(results: Results, metric: str | None = None) -> ComparedRun:
         sentinel=times_or_none(_sentinel(samples)),
         settings={name: ", ".join(sorted({str(each) for each in summary[name] if each})) for name in SETTINGS if name in summary},
         foreign_rows=len(results.summary) - len(summary),
+        doubts=results.doubts,
     )
 
 

@@ -17,15 +17,20 @@ def save_picture(draw: Callable[[Any], object], path: Path) -> None:
 
     Raises UsageError for another ending, EnvironmentProblem where it cannot be written or matplotlib is missing.
     """
+    check_picture(path)
     figure_type = matplotlib_module("figure").Figure
-    if path.suffix not in FORMATS:
-        raise UsageError(f"{path} names no format that can be drawn; allowed: {', '.join(FORMATS)}")
     figure = figure_type(figsize=(9, 5), layout="constrained")
     draw(figure.subplots())
     try:
         figure.savefig(path, dpi=150)
     except OSError as error:
         raise EnvironmentProblem(f"{path} cannot be written: {error.strerror}") from error
+
+
+def check_picture(path: Path) -> None:
+    """Raise UsageError where the ending of `path` names no format that can be drawn."""
+    if path.suffix not in FORMATS:
+        raise UsageError(f"{path} names no format that can be drawn; allowed: {', '.join(FORMATS)}")
 
 
 def matplotlib_module(module: str) -> Any:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from runner.columns import AXES, own_columns
 from runner.predict import Prediction, worst_first
 from runner.rows import Row
 from runner.screen import Grid
-from runner.units import counted
+from runner.units import counted, format_size
 
 MOST_ROWS: Final = 40
 """Rows of the table on the screen; the file has them all."""
+_SIZES: Final = frozenset(column.name for column in (*AXES, *own_columns()) if column.name.endswith("_bytes"))
 
 
 def predicted_rows(predictions: Sequence[Prediction], profile: str) -> Iterator[Row]:
@@ -48,4 +50,10 @@ def _cells(each: Prediction) -> tuple[str, ...]:
 
 
 def _axes(each: Prediction) -> str:
-    return " ".join(f"{name}={value}" for name, value in each.case.axes.items())
+    return " ".join(f"{name}={_said(name, value)}" for name, value in each.case.axes.items())
+
+
+def _said(axis: str, value: object) -> str:
+    """Write the value of an axis as a file and `timeline RUN chunk=1MiB` take it: bytes as a size."""
+    sized = isinstance(value, int) and not isinstance(value, bool) and f"{axis.replace('.', '_')}_bytes" in _SIZES
+    return format_size(value) if sized and isinstance(value, int) else str(value)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from runner.columns import Column, ColumnType, all_columns, case_columns, sample_columns, summary_columns, verdict_columns
-from runner.errors import EnvironmentProblem
+from runner.errors import EnvironmentProblem, UsageError
 from runner.measure.result import CaseResult
 from runner.rows import Row, RunInfo, case_rows, each_summary_row, number, sample_rows, text, verdict_rows
 from runner.scenarios.base import Cell
@@ -113,6 +113,20 @@ def write_whole(path: Path, content: bytes) -> None:
     write_lines(path, [content])
 
 
+def check_writable(path: Path) -> None:
+    """Raise what `write_whole` would raise for `path`, before the work whose fruit it is; leaves nothing behind.
+
+    Raises UsageError where it is a folder, EnvironmentProblem where it cannot be written.
+    """
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder; name a file in it")
+    try:
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise EnvironmentProblem(_not_written(path, error)) from error
+
+
 def write_lines(path: Path, content: Iterable[bytes]) -> None:
     """Do the same with a content that comes in pieces, of which only one is in memory at a time."""
     try:
@@ -128,4 +142,8 @@ def write_lines(path: Path, content: Iterable[bytes]) -> None:
             os.unlink(temporary)
             raise
     except OSError as error:
-        raise EnvironmentProblem(f"{path} cannot be written: {error.strerror}; choose another folder with --out") from error
+        raise EnvironmentProblem(_not_written(path, error)) from error
+
+
+def _not_written(path: Path, error: OSError) -> str:
+    return f"{path} cannot be written: {error.strerror}; choose another place for it"

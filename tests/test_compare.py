@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import csv
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 import runner
+from runner.cli import app
 from runner.compare import Comparison, compare_runs
-from runner.compare_gate import Gate, parse_gate, parse_share
+from runner.compare_gate import Gate, Judgement, parse_gate, parse_share
 from runner.compare_page import COMPARISON_COLUMNS, comparison_grid, comparison_lines, comparison_rows, method_line
 from runner.compared_run import compared_run
 from runner.errors import UsageError
@@ -152,11 +155,11 @@ def test_settings_that_differ_and_rows_of_other_runs_are_doubts(tmp_path: Path) 
     assert words(comparison) == {"copy": "same"}
 
 
-def test_a_run_against_itself_has_no_difference_and_no_doubt(tmp_path: Path) -> None:
+def test_a_run_against_itself_has_no_difference_and_only_that_is_doubted(tmp_path: Path) -> None:
     run = compared_run(runner.read_results(write_run(tmp_path / "a", [noisy(size, size) for size in (1, 2, 4)])))
     comparison = compare_runs(run, run)
     assert set(words(comparison).values()) == {"same"}
-    assert comparison.doubts == ()
+    assert comparison.doubts == ("both are called r_a: one may be a copy of the other, in which nothing can differ",)
 
 
 def test_the_table_tells_the_worst_first_and_its_rows_fit_their_columns() -> None:
@@ -195,13 +198,65 @@ def test_a_gate_names_what_it_fails_on() -> None:
             parse_gate([text])
     broken = CaseResult(noisy(4, 1).case, "failed", "it broke")
     runs = [compared([noisy(size, 1) for size in (1, 2, 3, 4)]), compared([noisy(1, 1.04), noisy(2, 1.2), broken], "r_b")]
-    assert Gate().failures(*runs, allow_simulated=False) == []
-    assert Gate(0.05, True).failures(*runs, allow_simulated=False) == [
+    assert Gate().judge(*runs, allow_simulated=False) == Judgement((), "")
+    judged = Gate(0.05, True).judge(*runs, allow_simulated=False)
+    assert list(judged.failures) == [
         "1 case slower by more than 5 % for certain: copy size 2MiB (1.200 times as long)",
         "1 case without a number that A has: copy size 4MiB (failed: it broke)",
         "1 case missing in B: copy size 3MiB",
     ]
-    assert Gate(0.3).failures(runs[1], runs[0], allow_simulated=False) == []
+    assert judged.left_open == ""
+    assert Gate(0.3).judge(runs[1], runs[0], allow_simulated=False).lines() == []
+
+
+def test_a_gate_that_can_judge_nothing_does_not_pass() -> None:
+    broken = CaseResult(noisy(1, 1).case, "failed", "it broke")
+    without, one, other = compared([broken], "r_a"), compared([noisy(1, 1)], "r_b"), compared([noisy(2, 1)], "r_c")
+    for a, b, why in ((one, other, "the runs have no case in common"), (without, one, "none of the 1 case in both has a number")):
+        with pytest.raises(UsageError, match=f"--fail-on can judge nothing: {why}"):
+            Gate(0.05).judge(a, b, allow_simulated=False)
+    assert Gate(0.05, missing=True).judge(one, other, allow_simulated=False).failures == ("1 case missing in B: copy",)
+    assert Gate(missing=True).judge(one, one, allow_simulated=False).failures == ()
+
+
+def test_a_gate_tells_of_undecided_cases_and_fails_on_them_where_asked() -> None:
+    few = compared([copy(1, 1.0, 1.01)]), compared([copy(1, 1.2, 1.21)], "r_b")
+    open_one = "1 case undecided at 5 %"
+    judged = Gate(0.05).judge(*few, allow_simulated=False)
+    assert judged.failures == ()
+    assert judged.lines()[0].startswith(f"not judged: {open_one}, which do not fail: copy (1.1")
+    strict = parse_gate(["slower:5%", "undecided"]).judge(*few, allow_simulated=False)
+    assert strict.lines()[0].startswith(f"regression: {open_one}: copy (1.1")
+    assert strict.left_open == ""
+
+
+def test_a_run_is_not_compared_with_itself_and_its_copy_is_doubted(tmp_path: Path) -> None:
+    one = write_run(tmp_path / "one", [noisy(1, 1)])
+    twin = shutil.copytree(one, tmp_path / "twin")
+    itself, copied = (CliRunner().invoke(app, ["compare", str(one), str(other)]) for other in (one / "summary.csv", twin))
+    assert itself.exit_code == 2
+    assert "A and B are one run, r_one" in itself.output
+    assert copied.exit_code == 0, copied.output
+    assert "doubt: both are called r_one: one may be a copy of the other, in which nothing can differ" in copied.output
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "code", "words"),
+    [
+        ("--picture", "c.gif", 2, "names no format that can be drawn; allowed: .svg, .png, .pdf"),
+        ("--csv", "none/c.csv", 3, "cannot be written: No such file or directory; choose another place for it"),
+        ("--picture", "none/c.svg", 3, "cannot be written"),
+        ("--csv", "", 2, "is a folder; name a file in it"),
+    ],
+)
+def test_files_that_cannot_be_written_are_refused_before_the_work(
+    tmp_path: Path, option: str, name: str, code: int, words: str
+) -> None:
+    a, b = (str(write_run(tmp_path / name, [noisy(1, 1)])) for name in "ab")
+    for runs in ([a, b], [a]):
+        result = CliRunner().invoke(app, ["compare", *runs, option, str(tmp_path / name)])
+        assert (result.exit_code, result.stdout) == (code, "")
+        assert words in result.stderr
 
 
 def test_the_published_runs_of_one_machine_show_no_difference() -> None:

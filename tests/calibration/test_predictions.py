@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -186,3 +188,31 @@ def test_after_predictions_in_its_folder_a_run_with_verdicts_is_still_shown_repo
     assert result.exit_code == 0, result.output
     cells = (mine.folder / "predicted.semicolon.csv").read_text(encoding="utf-8-sig").splitlines()[1].split(";")
     assert "," in cells[4], "measured_ms is a number"
+
+
+def test_a_run_that_the_profile_simulated_itself_proves_nothing_and_sizes_read_as_sizes(run: ObservedRun, tmp_path: Path) -> None:
+    words = ["compare", str(run.folder), "--predicted", "--csv", str(tmp_path / "own.csv")]
+    own = CliRunner().invoke(app, words).output
+    assert "The run was simulated by this very profile, so it had to fit: that says nothing about a machine." in own
+    assert "size=16MiB" in own
+    assert "16777216" not in own
+    other = CliRunner().invoke(app, [*words, "--profile", "h200"])
+    assert other.exit_code == 0
+    assert "this very profile" not in other.output
+
+
+def test_the_profile_of_a_device_is_the_shipped_one_that_its_name_ends_with(run: ObservedRun, tmp_path: Path) -> None:
+    for device, words in (
+        ("NVIDIA H200", "Profile h200 against run"),
+        ("NVIDIA H100", "there is no profile of NVIDIA H100"),
+    ):
+        folder = shutil.copytree(run.folder, tmp_path / device)
+        path = folder / "manifest.json"
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        manifest["device"] |= {"name": device, "kind": "cuda"}
+        path.write_text(json.dumps(manifest), encoding="utf-8")
+        result = CliRunner().invoke(app, ["compare", str(folder), "--predicted"])
+        assert words in result.output
+        assert result.exit_code == (0 if device.endswith("H200") else 2)
+    assert "name one by --profile (h200, rtx-4090" in result.output
+    assert "dmalab calibrate" in result.output
