@@ -30,6 +30,7 @@ COLOURS: Final[dict[Work, str]] = {
     "wait": "#cdd4db",
     "host": "#b0577b",
 }
+COPIES: Final[tuple[Work, ...]] = ("h2d", "d2h")
 NARROWEST: Final = 20
 _SLIVER: Final = 1e-6
 """The part of a cell that is no more than rounding; what is shorter than a cell shows all the same."""
@@ -96,7 +97,8 @@ def timeline_svg(of: CaseTimeline) -> str:
             drawn += 1
             if drawn <= MOST_DRAWN:
                 parts.append(bar)
-    parts += _legend(rows, height - 18, drawn - MOST_DRAWN)
+    calling = any(span.call_begin_ns is not None and span.engine != "host" for span in of.timeline.spans)
+    parts += _legend(rows, height - 18, drawn - MOST_DRAWN, calling=calling)
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
@@ -145,7 +147,9 @@ def _told(row: Row, length_ns: int) -> str:
     if not busy:
         return ""
     size = sum(span.size_bytes for span in row.spans)
-    moved = f" {size / 1e6:,.1f} MB, {size / busy:.1f} GB/s" if size and row.group == "engine" else ""
+    told = f" {size / 1e6:,.1f} MB" if size and row.group == "engine" else ""
+    # What a kernel works on crosses no link, and beside the copies its rate would be taken for theirs.
+    moved = f"{told}, {size / busy:.1f} GB/s" if told and any(span.work in COPIES for span in row.spans) else told
     return f"{100 * busy / length_ns:3.0f} %{moved}"
 
 
@@ -227,7 +231,7 @@ def _axis(begin: int, end: int, top: int, bottom: int) -> Iterator[str]:
         yield f'<text x="{x:.1f}" y="{top - 10}" text-anchor="middle" font-size="11">{escape(told)}</text>'
 
 
-def _legend(rows: Sequence[Row], y: int, left_out: int) -> Iterator[str]:
+def _legend(rows: Sequence[Row], y: int, left_out: int, *, calling: bool) -> Iterator[str]:
     used = {span.work for row in rows for span in row.spans}
     x = _LEFT
     for work, colour in COLOURS.items():
@@ -235,5 +239,9 @@ def _legend(rows: Sequence[Row], y: int, left_out: int) -> Iterator[str]:
             yield f'<rect x="{x}" y="{y - 11}" width="12" height="12" fill="{colour}"/>'
             yield f'<text x="{x + 16}" y="{y}">{escape(NAMES[work])}</text>'
             x += 34 + 7 * len(NAMES[work])
+    if calling:
+        yield f'<rect x="{x}" y="{y - 5}" width="12" height="4" fill="currentColor"/>'
+        yield f'<text x="{x + 16}" y="{y}">call of the host</text>'
+        x += 34 + 7 * len("call of the host")
     if left_out > 0:
         yield f'<text x="{x}" y="{y}">{left_out:,} more bars are not drawn</text>'

@@ -30,6 +30,14 @@ def test_lines_show_when_each_line_worked_and_how_much() -> None:
     assert max(map(len, lines[1:-1])) <= 70
 
 
+def test_what_a_kernel_works_on_has_no_rate_that_reads_like_a_copys() -> None:
+    of = known_timeline()
+    sized = tuple(replace(span, size_bytes=MIB) if span.work == "kernel" else span for span in of.timeline.spans)
+    lines = timeline_lines(replace(of, timeline=replace(of.timeline, spans=sized)), 70)
+    (compute,) = [line for line in lines if line.startswith("engine compute")]
+    assert compute.endswith(" 1.0 MB")
+
+
 def test_a_call_shows_where_its_lane_did_nothing_else() -> None:
     of = known_timeline()
     working = tuple(span for span in of.timeline.spans if span.engine != "host")
@@ -77,6 +85,7 @@ def test_the_drawing_is_svg_with_a_bar_for_each_span_and_call() -> None:
     assert sum(each.startswith("copy to device 1MiB: from") for each in told) == 4, "two on the engine, two on their streams"
     assert sum(each.startswith("call for") for each in told) == 3
     assert any(each == "copy to device 1MiB: from 1.0 ms on, 1.0 ms, 1.05 GB/s, pinned" for each in told)
+    assert "call of the host" in [each.text for each in picture.iter(f"{SVG}text")], "the low bars are explained"
     assert "<ring> & co" in (picture.findtext(f"{SVG}title") or "")
 
 

@@ -21,7 +21,7 @@ from runner.report.rates import size_figures
 from runner.report.reading import RunTables, read_run
 from runner.report.scatter import held_figure, predicted_figure
 from runner.report.table import page_table
-from runner.report.timelines import page_timelines
+from runner.report.timelines import page_timelines, why_none
 from runner.rows import Row
 from runner.tables import write_whole
 from runner.verdicts import measured_text
@@ -52,7 +52,7 @@ def write_report(folder: Path, out: Path | None = None) -> Path:
 def page(run: RunTables, *, beside: bool = True) -> str:
     """Return the page as HTML; `beside` tells that it will lie in the run's folder, so that links to the tables work."""
     table = page_table(run)
-    figures = page_figures(run)
+    figures, timelines = page_figures(run), page_timelines(run)
     return (
         _environment()
         .get_template("page.html.j2")
@@ -67,7 +67,8 @@ def page(run: RunTables, *, beside: bool = True) -> str:
             verdicts=[_verdict(row) for row in run.verdicts],
             answer=answer(run),
             figures=figures,
-            timelines=page_timelines(run),
+            timelines=timelines,
+            no_timeline="" if timelines else why_none(run),
             table=table,
             specs=_json([figure.spec() for figure in figures]),
             cells=_json(table.data()),

@@ -15,7 +15,7 @@ from runner.report.reading import RunTables
 from runner.rows import Row
 from runner.timeline_case import SAME_TIME, CaseTimeline, played_again
 from runner.timeline_page import timeline_svg
-from runner.timeline_store import KeptTimeline, kept_timeline
+from runner.timeline_store import NAME, KeptTimeline, kept_timeline
 
 MOST_TIMELINES: Final = 3
 MOST_SPANS: Final = 600
@@ -23,14 +23,17 @@ MOST_SPANS: Final = 600
 MOST_CHUNKS: Final = 64
 """Chunks of a simulated case, which is played again for its timeline: a chunk is up to a dozen spans."""
 
+_NOT_THE_BEST: Final = "The fastest of its scenario, {}, has too many chunks to be drawn; this is the fastest that has not."
+
 
 @dataclass(frozen=True, slots=True)
 class PageTimeline:
-    """One drawing: whose it is, and an SVG whose text is escaped."""
+    """One drawing: whose it is, an SVG whose text is escaped, and what a reader must know of it."""
 
     name: str
     title: str
     svg: Markup
+    note: str = ""
 
 
 def page_timelines(run: RunTables) -> list[PageTimeline]:
@@ -41,25 +44,42 @@ def page_timelines(run: RunTables) -> list[PageTimeline]:
     """
     axes = varying_axes(run.rows)
     found: list[PageTimeline] = []
-    for row in () if run.of_several else _best_rows(run):
+    for row, best in () if run.of_several else _best_rows(run):
         if len(found) < MOST_TIMELINES and (kept := _timeline(run, row)) is not None and len(kept.spans) <= MOST_SPANS:
             label = case_label(row, axes)
             origin = "played again" if run.simulated else "the last recorded play of the run"
             device = str(row.get("device", ""))
             of = CaseTimeline(str(row.get("run_id", "")), str(row.get("case_id", "")), label, device, run.simulated, origin, kept)
-            found.append(PageTimeline(f"timeline{len(found)}", f"Who worked when: {label}", Markup(timeline_svg(of))))
+            name, note = f"timeline{len(found)}", "" if row is best else _NOT_THE_BEST.format(case_label(best, axes))
+            found.append(PageTimeline(name, f"Who worked when: {label}", Markup(timeline_svg(of)), note))
     return found
 
 
-def _best_rows(run: RunTables) -> Iterator[Row]:
-    """Yield the fastest case of each scenario, whose timeline tells most."""
+def why_none(run: RunTables) -> str:
+    """Say why a run with numbers has no timeline on its page; empty where it has no numbers or is of several experiments."""
+    if run.of_several or not measured_rows(run.rows):
+        return ""
+    if not run.simulated and not (run.folder / NAME).exists():
+        return (
+            f"There is no timeline: {NAME} is not in the run's folder. A run on a GPU where CUPTI is installed (dmalab[profile]) "
+            "writes it there."
+        )
+    return (
+        f"There is no timeline here: what was kept of the best cases has more than {MOST_CHUNKS} chunks or {MOST_SPANS} bars, or "
+        "cannot be played again as it was. dmalab timeline says more of any case."
+    )
+
+
+def _best_rows(run: RunTables) -> Iterator[tuple[Row, Row]]:
+    """Yield of each scenario the fastest case that is short enough, whose timeline tells most, and the fastest of all."""
     rows = measured_rows(run.rows)
     time = f"median_{main_time(rows)}"
     scenarios = dict.fromkeys(row.get("scenario") for row in rows)
     for scenario in scenarios:
-        timed = [row for row in rows if row.get("scenario") == scenario and time in row and _short(row)]
-        if timed:
-            yield min(timed, key=lambda row: number_of(row, time) or 0.0)
+        timed = [row for row in rows if row.get("scenario") == scenario and time in row]
+        ranked = sorted(timed, key=lambda row: number_of(row, time) or 0.0)
+        if short := next((row for row in ranked if _short(row)), None):
+            yield short, ranked[0]
 
 
 def _short(row: Row) -> bool:

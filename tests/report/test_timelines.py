@@ -7,7 +7,7 @@ import pytest
 from runner.report import timelines as module
 from runner.report.page import write_report
 from runner.report.reading import read_run
-from runner.report.timelines import page_timelines
+from runner.report.timelines import page_timelines, why_none
 from runner.timeline import Span, Timeline
 from runner.timeline_store import NAME, encoded
 from tests.report.folders import HOSTILE, MIB, pipeline, run_folder
@@ -50,7 +50,22 @@ def test_a_measured_run_shows_the_plays_that_it_kept(tmp_path: Path) -> None:
         "256 chunks are too many to draw, the next best is not"
     )
     assert "measured on NVIDIA X" in shown.svg
-    assert shown.svg in write_report(folder).read_text(encoding="utf-8")
+    assert shown.note.startswith("The fastest of its scenario, ring (chunk 1MiB, streams 3), has too many chunks")
+    page = write_report(folder).read_text(encoding="utf-8")
+    assert shown.svg in page
+    assert shown.note in page
+
+
+def test_a_page_without_a_timeline_says_why(tmp_path: Path, rings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    row = pipeline(32 * MIB, 1, 60.0)
+    bare = run_folder(tmp_path / "bare", [row])
+    assert "timelines.jsonl is not in the run's folder." in why_none(read_run(bare))
+    assert "There is no timeline: timelines.jsonl is not" in write_report(bare).read_text(encoding="utf-8")
+    kept(bare, row["case_id"])
+    assert "There is no timeline" not in write_report(bare).read_text(encoding="utf-8")
+    monkeypatch.setattr(module, "MOST_SPANS", 0)
+    assert "more than 64 chunks or 0 bars" in why_none(read_run(bare))
+    assert why_none(read_run(run_folder(tmp_path / "empty", []))) == "", "where nothing was measured that says it all"
 
 
 def test_a_name_in_a_timeline_is_text(tmp_path: Path) -> None:
