@@ -12,8 +12,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from runner.columns import Column
+from runner.report.answer import warnings
 from runner.report.cases import number_of, short_name, varying_axes
 from runner.report.figures import SIZE_AXES, series_of
+from runner.report.machine import machine_line
 from runner.report.reading import RunTables
 from runner.rows import Row
 
@@ -59,7 +61,9 @@ def _about(run: RunTables, *, cut: bool) -> list[tuple[str, str]]:
         ("question", str(run.manifest.get("question", ""))),
         ("device", str(device.get("name", "")) if isinstance(device, dict) else ""),
         ("numbers are", "SIMULATED: computed from a profile, measured nowhere" if run.simulated else "measured"),
+        ("machine", machine_line(run)),
         ("status", str(run.manifest.get("status", ""))),
+        *(("doubt", doubt.sentence) for doubt in warnings(run)),
         ("columns", "Columns without any value are left out; the CSV files have all of them."),
     ]
     if cut:

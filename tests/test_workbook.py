@@ -104,6 +104,13 @@ def test_a_simulated_workbook_says_so(tmp_path: Path) -> None:
     assert book["about"]["B4"].value == "SIMULATED: computed from a profile, measured nowhere"
 
 
+def test_about_tells_the_machine_and_the_doubts(tmp_path: Path) -> None:
+    book = opened(run_folder(tmp_path, [transfer(MIB, 1.0, flags="noisy")], host={"virtualisation": "kvm"}))
+    told = [(row[0].value, row[1].value) for row in book["about"]]
+    assert ("machine", "NVIDIA X, driver 580, link 63 GB/s one way, a virtual machine (kvm)") in told
+    assert ("doubt", "noisy, 1 of 1 measured case: the interval of the median is wider than 5 % of it.") in told
+
+
 def test_runs_without_rows_have_a_workbook(tmp_path: Path) -> None:
     assert opened(run_folder(tmp_path, [])).sheetnames == ["about", "summary", "samples", "verdicts", "columns"]
 

@@ -93,7 +93,7 @@ def warnings(run: RunTables) -> list[Doubt]:
     found = [*_unfinished(run, counts), *_without_numbers(run.rows)]
     flags = Counter(flag for row in run.rows for flag in str(row.get("flags", "")).split())
     measured = len(measured_rows(run.rows))
-    of_measured = f"of {counted(measured, 'measured case')}"
+    of_measured = f"of {counted(measured, 'simulated case' if run.simulated else 'measured case')}"
     found += [
         Doubt(f"{flag}, {count} {of_measured}: {FLAGS.get(flag, 'a doubt that this version does not know')}.")
         for flag, count in flags.most_common()

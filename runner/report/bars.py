@@ -42,7 +42,9 @@ def bars_figure(run: RunTables) -> PageFigure | None:
     measured = [median_figure(row, "wall_ms") or Figure(0.0) for row in rows]
     data = [
         _bar("serialized twin", [number_of(row, "twin_ms") for row in rows], {"marker": {"color": "#9aa3ad"}}),
-        _bar("measured", [each.value for each in measured], {"marker": {"color": COLOURS[0]}, "error_x": error_bars(measured)}),
+        _bar(
+            _told_by(run), [each.value for each in measured], {"marker": {"color": COLOURS[0]}, "error_x": error_bars(measured)}
+        ),
         *(_marks(rows, column) for column in bounds if any(_bound(row, column) is not None for row in rows)),
     ]
     layout = {
@@ -57,7 +59,13 @@ def bars_figure(run: RunTables) -> PageFigure | None:
         (label, *(_ms(row, column) for column in ("twin_ms", "median_wall_ms", *bounds)), _share(row))
         for row, label in reversed(list(zip(rows, labels, strict=True)))
     )
-    headers = ("best case", "serialized twin, ms", "measured, ms", *(f"{words}, ms" for words, *_ in bounds.values()), "hidden")
+    headers = (
+        "best case",
+        "serialized twin, ms",
+        f"{_told_by(run)}, ms",
+        *(f"{words}, ms" for words, *_ in bounds.values()),
+        "hidden",
+    )
     notes = _notes(rows, labels, bounds)
     if len(best) > len(rows):
         notes.append(f"Only the {len(rows)} fastest of {len(best)} scenarios are drawn.")
@@ -77,6 +85,10 @@ def _best_rows(run: RunTables) -> dict[str, Row]:
 def _label(run: RunTables, row: Row) -> str:
     """Name a case by its scenario and what varies within that: the rest tells nothing of which case is the best."""
     return case_label(row, varying_axes([each for each in run.rows if each.get("scenario") == row.get("scenario")]))
+
+
+def _told_by(run: RunTables) -> str:
+    return "simulated" if run.simulated else "measured"
 
 
 def _several_engines(run: RunTables) -> bool:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 import jinja2
 from markupsafe import Markup
@@ -17,6 +19,7 @@ from runner.report.bars import bars_figure
 from runner.report.cases import shown
 from runner.report.figures import PageFigure
 from runner.report.heat import heat_figures
+from runner.report.machine import machine_line
 from runner.report.rates import size_figures
 from runner.report.reading import RunTables, read_run
 from runner.report.scatter import held_figure, predicted_figure
@@ -29,14 +32,6 @@ from runner.verdicts import measured_text
 REPORT: Final = "report.html"
 TABLES: Final = ("summary.csv", "samples.csv", "verdicts.csv", "columns.csv", "cases.csv", "experiment.yaml", "manifest.json")
 _ASSETS: Final = ("plotly-cartesian.min.js", "page.js", "table.js", "style.css")
-_MACHINE: Final = (
-    ("device", "name", ""),
-    ("device", "driver", "driver {}"),
-    ("device", "cuda_driver_api", "CUDA {}"),
-    ("device", "link_gb_per_s", "link {} GB/s one way"),
-    ("device", "cpu_model", "{}"),
-    ("host", "platform", "{}"),
-)
 
 
 def write_report(folder: Path, out: Path | None = None) -> Path:
@@ -45,12 +40,13 @@ def write_report(folder: Path, out: Path | None = None) -> Path:
     Raises InputError where the tables cannot be read, EnvironmentProblem where the page cannot be written.
     """
     target = out or folder / REPORT
-    write_whole(target, page(read_run(folder), beside=target.parent.resolve() == folder.resolve()).encode("utf-8", "replace"))
+    tables = os.path.relpath(folder.resolve(), target.parent.resolve())
+    write_whole(target, page(read_run(folder), "" if tables == os.curdir else tables).encode("utf-8", "replace"))
     return target
 
 
-def page(run: RunTables, *, beside: bool = True) -> str:
-    """Return the page as HTML; `beside` tells that it will lie in the run's folder, so that links to the tables work."""
+def page(run: RunTables, tables: str = "") -> str:
+    """Return the page as HTML; `tables` is the way from where it will lie to the run's folder, empty where it lies in it."""
     table = page_table(run)
     figures, timelines = page_figures(run), page_timelines(run)
     return (
@@ -73,7 +69,8 @@ def page(run: RunTables, *, beside: bool = True) -> str:
             specs=_json([figure.spec() for figure in figures]),
             cells=_json(table.data()),
             environment=_flat({name: run.manifest[name] for name in sorted(run.manifest)}),
-            files=[name for name in TABLES if beside and (run.folder / name).exists()],
+            tables=tables,
+            files=[(name, quote(f"{tables}/{name}" if tables else name)) for name in TABLES if (run.folder / name).exists()],
             version=__version__,
             **{name.replace("-", "_").replace(".", "_"): _asset(name) for name in _ASSETS},
         )
@@ -89,17 +86,6 @@ def page_figures(run: RunTables) -> list[PageFigure]:
         return []
     found = [bars_figure(run), *heat_figures(run), *size_figures(run), held_figure(run), predicted_figure(run)]
     return [figure for figure in found if figure is not None]
-
-
-def machine_line(run: RunTables) -> str:
-    """Return the machine in a line: device, driver, link, processor, system; what is unknown is left out."""
-    told = []
-    for part, name, form in _MACHINE:
-        facts = run.manifest.get(part)
-        value = facts.get(name) if isinstance(facts, dict) else None
-        if value not in (None, ""):
-            told.append(form.replace("{}", f"{value:g}" if isinstance(value, float) else str(value)) if form else str(value))
-    return ", ".join(told)
 
 
 def _device_name(run: RunTables) -> str:

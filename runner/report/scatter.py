@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from runner.report.axes import log_axis
 from runner.report.cases import case_label, digits, measured_rows, number_of, varying_axes
 from runner.report.figures import COLOURS, SYMBOLS, PageFigure, plain
 from runner.report.reading import RunTables
@@ -37,10 +38,14 @@ def held_figure(run: RunTables) -> PageFigure | None:
         _dots(place, name, [(x, y, f"{case_label(row, axes)}<br>held {digits(y)} ms of {digits(x)} ms") for x, y, row in points])
         for place, (name, points) in enumerate(series.items())
     ]
-    cells = [(case_label(row, axes), digits(x), digits(y), f"{y / x:.1%}") for points in series.values() for x, y, row in points]
+    cells = [
+        (case_label(row, axes), digits(x), digits(y), f"{y / x * 100:.1f} %")
+        for points in series.values()
+        for x, y, row in points
+    ]
     layout = {
-        "xaxis": {"type": "log", "title": {"text": "time of the copies, ms"}},
-        "yaxis": {"type": "log", "title": {"text": "host held, ms"}},
+        "xaxis": log_axis("time of the copies, ms", ends),
+        "yaxis": log_axis("host held, ms", ends),
         "shapes": [_diagonal(min(ends), max(ends))],
     }
     note = "On the dashed line the calls hold the host for as long as the copies take; far below it the host is free meanwhile."
@@ -71,8 +76,8 @@ def predicted_figure(run: RunTables) -> PageFigure | None:
     ends = [value for points in series.values() for x, y, _ in points for value in (x, y)]
     data = [_dots(place, name, points, ready=True) for place, (name, points) in enumerate(series.items())]
     layout = {
-        "xaxis": {"type": "log", "title": {"text": "measured"}},
-        "yaxis": {"type": "log", "title": {"text": "predicted"}},
+        "xaxis": log_axis("measured, ms", ends),
+        "yaxis": log_axis("predicted, ms", ends),
         "shapes": [_diagonal(min(ends), max(ends))],
     }
     middle = sorted(errors)[len(errors) // 2]

@@ -11,7 +11,8 @@ import pytest
 
 from runner.columns import summary_columns
 from runner.errors import EnvironmentProblem
-from runner.report.page import machine_line, page, write_report
+from runner.report.machine import machine_line
+from runner.report.page import page, write_report
 from runner.report.reading import read_run
 from runner.report.table import MOST_CELLS, MOST_ROWS, page_table
 from tests.report.folders import HOSTILE, LEAD, MIB, grid_rows, pipeline, run_folder, transfer
@@ -97,12 +98,24 @@ def test_the_page_asks_for_nothing_outside_itself(tmp_path: Path) -> None:
     assert (tmp_path / "report.html").stat().st_size < 2_000_000
 
 
-def test_elsewhere_there_are_no_links_to_tables(tmp_path: Path) -> None:
-    folder = run_folder(tmp_path / "run", grid_rows())
-    moved = write_report(folder, tmp_path / "moved.html")
-    assert 'href="summary.csv"' not in moved.read_text()
+def test_from_elsewhere_the_page_tells_the_way_to_the_tables(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path / "a run", grid_rows())
+    elsewhere = write_report(folder, tmp_path / "moved.html").read_text()
+    assert 'href="a%20run/summary.csv"' in elsewhere
+    assert "They lie in a run, seen from where this page was written." in elsewhere
     with pytest.raises(EnvironmentProblem, match="cannot be written"):
         write_report(folder, tmp_path / "nowhere" / "page.html")
+
+
+def test_the_machine_says_what_is_around_it(tmp_path: Path) -> None:
+    around = {"virtualisation": "unknown", "container": "docker"}
+    assert machine_line(read_run(run_folder(tmp_path / "inside", [], host=around))).endswith(
+        "a virtual machine, in a container (docker)"
+    )
+    bare = {"virtualisation": "none", "container": None}
+    assert "virtual" not in machine_line(read_run(run_folder(tmp_path / "bare", [], host=bare)))
+    named = {"virtualisation": "kvm"}
+    assert machine_line(read_run(run_folder(tmp_path / "named", [], host=named))).endswith("a virtual machine (kvm)")
 
 
 def test_hostile_names_are_text(tmp_path: Path) -> None:

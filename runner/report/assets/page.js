@@ -1,5 +1,5 @@
 // Draws each figure when it comes near the window, in the colours of the page, and anew when the reader's scheme changes or the
-// page is printed.
+// page is printed, for which all that is folded is opened.
 "use strict";
 (() => {
   const specs = JSON.parse(document.getElementById("figure-data").textContent);
@@ -42,6 +42,14 @@
   }
   const redraw = (isDark) => drawn.forEach((spec) => draw(spec, isDark));
   dark.addEventListener("change", () => redraw(dark.matches));
-  window.addEventListener("beforeprint", () => specs.forEach((spec) => draw(spec, false)));
-  window.addEventListener("afterprint", () => redraw(dark.matches));
+  const opened = new Set();
+  window.addEventListener("beforeprint", () => {
+    specs.forEach((spec) => draw(spec, false));
+    document.querySelectorAll("details:not([open])").forEach((each) => { each.open = true; opened.add(each); });
+  });
+  window.addEventListener("afterprint", () => {
+    redraw(dark.matches);
+    opened.forEach((each) => { each.open = false; });
+    opened.clear();
+  });
 })();
