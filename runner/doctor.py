@@ -35,7 +35,7 @@ from runner.measure.environment import (
     why_slow,
 )
 from runner.placement import ROOT, allowed_cpus, format_list, read_topology
-from runner.units import counted, format_size
+from runner.units import about_size, counted
 
 Level = Literal["ok", "warn", "bad"]
 
@@ -167,10 +167,10 @@ def _host(root: Path, environment: Mapping[str, str], system: System) -> Iterato
     yield Check("host", "ok", f"{platform.release()}, virtualisation {virtualisation(root) or 'unknown'}{around}")
     limit = memlock_bytes(root)
     if limit is not None and limit < ENOUGH_LOCKED:
-        found = f"this process may lock {format_size(limit)}, so registering more may be refused"
+        found = f"this process may lock {about_size(limit)}, so registering more may be refused"
         yield Check("memlock", "warn", found, "ulimit -l unlimited (as root, or memlock in /etc/security/limits.conf)")
     else:
-        yield Check("memlock", "ok", "no limit" if limit is None else format_size(limit))
+        yield Check("memlock", "ok", "no limit" if limit is None else about_size(limit))
     mode = read_text(root / "sys/kernel/mm/transparent_hugepage/enabled")
     if mode is None or "[never]" in mode:
         remedy = "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled" if mode else ""

@@ -20,7 +20,7 @@ from runner.rows import Row, RunInfo, each_summary_row
 from runner.scenarios.base import Cell, Clock
 from runner.spec.load import LoadedExperiment
 from runner.stats import median
-from runner.units import format_seconds, format_size
+from runner.units import about_size, format_seconds, format_size
 from runner.verdicts import Verdict, measured_text
 
 MOST_ROWS: Final = 40
@@ -211,9 +211,9 @@ def price_lines(loaded: LoadedExperiment, price: Price) -> list[str]:
         *lines,
         "",
         f"{_count(price.total, 'case')}, {price.excluded:,} of them excluded; {_count(price.plays, 'play')} with warm-ups",
-        f"{price.payload_bytes:,} bytes of payload in all",
-        f"memory at the peak: {demand.pageable_bytes:,} bytes pageable, {demand.pinned_bytes:,} bytes pinned, "
-        f"{demand.device_bytes:,} bytes on the device",
+        f"{about_size(price.payload_bytes)} of payload in all",
+        f"memory at the peak: {about_size(demand.pageable_bytes)} pageable, {about_size(demand.pinned_bytes)} pinned, "
+        f"{about_size(demand.device_bytes)} on the device",
         *(
             f"{_count(count, 'case')} of {price.priced:,} looked at would be skipped: {why}"
             for why, count in price.skipped.items()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import datetime
 from decimal import Decimal
+from functools import lru_cache
 from typing import Final
 
 UNITS: Final = {
@@ -21,6 +22,8 @@ UNITS: Final = {
 LARGEST_SIZE: Final = 2**50
 ALLOWED_SIZE: Final = "whole bytes as an integer, or a decimal number with B, kB, MB, GB, TB, KiB, MiB, GiB or TiB, such as 32MiB"
 
+_WRITTEN: Final = ("TiB", "GiB", "MiB", "KiB", "TB", "GB", "MB", "kB", "B")
+_LETTERS: Final = "BKMGTik"
 _SIZE = re.compile(r"(0|[1-9][0-9]{0,18})(?:\.([0-9]{1,18}))? ?([A-Za-z]+)", re.ASCII)
 _BY_LOWER_CASE: Final = {unit.lower(): unit for unit in UNITS}
 
@@ -49,15 +52,20 @@ def parse_size(value: object) -> int:
     return _in_range(int(exact), value)
 
 
+@lru_cache(maxsize=4096)
 def format_size(size: int) -> str:
-    """Write bytes as people do, exactly: `32MiB`, `1.5GiB`, `25MB`, `4097B`; the text parses back to the same number."""
-    for unit in ("TiB", "GiB", "MiB", "KiB"):
-        if size >= UNITS[unit] and (size * 4) % UNITS[unit] == 0:
-            return f"{_decimal(size, UNITS[unit])}{unit}"
-    for unit in ("TB", "GB", "MB", "kB"):
-        if size >= UNITS[unit] and (size * 10) % UNITS[unit] == 0:
-            return f"{_decimal(size, UNITS[unit])}{unit}"
-    return f"{size}B"
+    """Write bytes as people do, exactly: `32MiB`, `1.5GiB`, `100MB`, `4097B`; the text parses back to the same number.
+
+    Of all units the one that needs the fewest signs is taken, of two that need as many the binary one, and the larger one.
+    """
+    written = [(_decimal(size, UNITS[unit]), unit) for unit in _WRITTEN if size >= UNITS[unit]]
+    return min(("".join(each) for each in written), key=_signs, default=f"{size}B")
+
+
+def about_size(size: int) -> str:
+    """Write an amount of memory that nobody asked for to the byte with 4 digits: `139.3GiB`, `512MiB`, `17B`."""
+    unit = next((each for each in ("TiB", "GiB", "MiB", "KiB") if size >= UNITS[each]), "B")
+    return f"{float(f'{size / UNITS[unit]:.4g}'):g}{unit}"
 
 
 def counted(count: int, noun: str) -> str:
@@ -82,6 +90,10 @@ def format_seconds(seconds: float) -> str:
 def local_time(utc: str) -> str:
     """Write a time of a file, which is UTC, for a person: the minute in this machine's own zone, `2026-11-29 18:09`."""
     return datetime.fromisoformat(utc.replace("Z", "+00:00")).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def _signs(text: str) -> int:
+    return len(text.rstrip(_LETTERS))
 
 
 def _in_range(size: int, text: str) -> int:

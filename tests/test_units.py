@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from runner.units import LARGEST_SIZE, UNITS, format_seconds, format_size, parse_size
+from runner.units import LARGEST_SIZE, UNITS, about_size, format_seconds, format_size, parse_size
 
 
 @pytest.mark.parametrize(
@@ -113,10 +113,31 @@ def test_no_text_raises_anything_but_a_value_error(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("size", "text"),
-    [(1, "1B"), (4097, "4097B"), (1024, "1KiB"), (1536, "1.5KiB"), (2**25, "32MiB"), (25_000_000, "25MB"), (2**50, "1024TiB")],
+    [
+        (1, "1B"),
+        (4097, "4097B"),
+        (1024, "1KiB"),
+        (1536, "1.5KiB"),
+        (2**25, "32MiB"),
+        (25_000_000, "25MB"),
+        (2**50, "1024TiB"),
+        (100_000_000, "100MB"),
+        (5 * 2**28, "1.25GiB"),
+        (17 * 2**16, "1088KiB"),
+        (100_100, "100.1kB"),
+        (8_192_000, "8000KiB"),
+        (0, "0B"),
+    ],
 )
 def test_sizes_are_written_as_people_do(size: int, text: str) -> None:
     assert format_size(size) == text
+
+
+@pytest.mark.parametrize(
+    ("size", "text"), [(149_536_505_856, "139.3GiB"), (2**30, "1GiB"), (1000, "1000B"), (1_500_000, "1.431MiB"), (0, "0B")]
+)
+def test_amounts_that_nobody_chose_are_written_with_four_digits(size: int, text: str) -> None:
+    assert about_size(size) == text
 
 
 @pytest.mark.parametrize(

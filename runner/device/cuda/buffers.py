@@ -14,7 +14,7 @@ from runner.errors import CaseFailed
 from runner.memory import DEVICE, kind_of
 from runner.placement import node_of_pages
 from runner.plan import Buffer
-from runner.units import format_size
+from runner.units import about_size, format_size
 
 PROBE_BYTES: Final = 64 << 20
 """How much of a buffer is tried beforehand on huge pages where the buffer itself must not be touched."""
@@ -168,5 +168,5 @@ class SessionMemory:
         buffer = self._buffers[index]
         return (
             f"{format_size(buffer.size)} of {what} memory for buffer {buffer.name} was refused ({error}); this case "
-            f"already holds {format_size(self.held_bytes)}, the device has {format_size(self._context.free_bytes())} free"
+            f"already holds {format_size(self.held_bytes)}, the device has {about_size(self._context.free_bytes())} free"
         )

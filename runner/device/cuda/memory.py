@@ -19,7 +19,7 @@ from runner.errors import CaseUnsupported
 from runner.memory import DEVICE
 from runner.pattern import Bytes
 from runner.plan import Buffer
-from runner.units import format_size
+from runner.units import about_size
 
 MANAGED_SHARE: Final = 0.5
 """Managed memory may take this share of the device's free memory; more would be evicted while it is measured."""
@@ -87,7 +87,7 @@ def allocate_managed(context: CudaContext, buffer: Buffer, prove: bool) -> Regio
         )
     limit = int(MANAGED_SHARE * context.free_bytes())
     if buffer.size > limit:
-        raise MemoryError(f"managed memory is kept below {format_size(limit)}, half of what the device has free")
+        raise MemoryError(f"managed memory is kept below {about_size(limit)}, half of what the device has free")
     address = context.allocate_managed(buffer.size)
     array = np.ctypeslib.as_array((ctypes.c_uint8 * buffer.size).from_address(address))
     return Region(buffer.memory, buffer.size, address, array, None, lambda: context.free_managed(address))

@@ -6,7 +6,7 @@ from runner.device.simulated.profile import Profile
 from runner.errors import CaseFailed
 from runner.memory import kind_of
 from runner.plan import Plan
-from runner.units import format_size
+from runner.units import about_size, format_size
 
 
 class Held:
@@ -29,7 +29,7 @@ class Held:
         )
         held = self._bytes(side)
         if it.size > whole - held:
-            self._refuse(buffer, it.memory, f"{format_size(held)} of it, the {which} has {format_size(whole - held)} free")
+            self._refuse(buffer, it.memory, f"{format_size(held)} of it, the {which} has {about_size(whole - held)} free")
         if not it.on_device and kind_of(it.memory).page_locked:
             self.lock(buffer)
         side.add(buffer)
@@ -43,9 +43,7 @@ class Held:
         """Note that a buffer is page-locked; raises CaseFailed beyond what the process may lock, where that is respected."""
         held = self._bytes(self.locked)
         if self._lock_limit is not None and held + self.buffers[buffer].size > self._lock_limit:
-            self._refuse(
-                buffer, "page-locked", f"{format_size(held)} of it, the process may lock {format_size(self._lock_limit)}"
-            )
+            self._refuse(buffer, "page-locked", f"{format_size(held)} of it, the process may lock {about_size(self._lock_limit)}")
         self.locked.add(buffer)
 
     def locked_bytes(self) -> int:
