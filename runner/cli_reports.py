@@ -69,7 +69,10 @@ def pivot(
     run: RunArgument,
     rows: Annotated[str, typer.Option("--rows", help="The axis down, as chunk.", metavar="COLUMN")],
     columns: Annotated[str, typer.Option("--columns", help="The axis across, as streams.", metavar="COLUMN")],
-    values: Annotated[str, typer.Option("--values", help="The figure in the cells.", metavar="COLUMN")] = "median_wall_ms",
+    values: Annotated[
+        str | None,
+        typer.Option("--values", help="The figure in the cells; the time that gives the rate where omitted.", metavar="COLUMN"),
+    ] = None,
     where: Annotated[
         list[str] | None, typer.Option("--where", help="Only cases that have this value; may be repeated.", metavar="KEY=VALUE")
     ] = None,

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from runner.columns import Column
+from runner.columns import Column, summary_columns
 from runner.errors import InputError
 from runner.forms import GridForm
-from runner.report.cases import AXIS_NAMES, shown
+from runner.report.cases import AXIS_NAMES, main_time, shown
 from runner.report.reading import RunTables
 from runner.rows import Row
+from runner.rows import text as guarded
 from runner.scenarios.base import Cell
 from runner.spec.places import nearest
-from runner.units import parse_size
+from runner.units import counted, parse_size
+
+MOST_NAMED: Final = 12
+"""Values that a refusal lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +59,22 @@ class Pivot:
         return "".join(f"| {' | '.join(line)} |\n" for line in escaped)
 
 
-def pivot(run: RunTables, rows: str, columns: str, values: str, where: Sequence[str] = ()) -> Pivot:
+def pivot(run: RunTables, rows: str, columns: str, values: str | None = None, where: Sequence[str] = ()) -> Pivot:
     """Return the grid of one figure over two axes, from the cases that meet every `KEY=VALUE` of `where`.
 
-    Names are columns of summary.csv; `_bytes` may be left out. Cases without a number (status not ok) give empty cells. Raises
-    InputError for an unknown column, and where several cases fall into one cell, naming what tells them apart.
+    Names are columns of summary.csv; `_bytes` may be left out. Without `values` the figure is the median of the time that gives
+    the rate of these cases. Cases without a number (status not ok) give empty cells. Raises InputError for an unknown column, for
+    one axis twice, for a condition that no case meets, where no case has a number, and where several cases fall into one cell,
+    naming what tells them apart.
     """
-    names = {name: _column(run, name) for name in (rows, columns, values)}
     chosen = _where(run, where)
-    down_axis, across_axis, figure = names[rows], names[columns], names[values]
+    down_axis, across_axis = _column(run, rows, "--rows"), _column(run, columns, "--columns")
+    figure = _column(run, values or f"median_{main_time(chosen)}", "--values")
+    if down_axis.name == across_axis.name:
+        raise InputError(
+            f"--rows and --columns are both {down_axis.name}; allowed: two axes, such as --rows chunk --columns streams"
+        )
+    names = {each.name: each for each in (down_axis, across_axis, figure)}
     found: dict[tuple[Cell, Cell], Row] = {}
     for row in chosen:
         place = (row.get(down_axis.name), row.get(across_axis.name))
@@ -72,32 +85,56 @@ def pivot(run: RunTables, rows: str, columns: str, values: str, where: Sequence[
         found[place] = row
     if not found:
         raise InputError(f"no case has both {down_axis.name} and {across_axis.name}{' and meets --where' if where else ''}")
+    if all(row.get(figure.name) is None for row in found.values()):
+        raise InputError(_no_number(found.values(), figure.name))
     down, across = (_ordered({place[side] for place in found}) for side in (0, 1))
     cells = tuple(tuple(_value(found.get((one, other)), figure.name) for other in across) for one in down)
     return Pivot(down_axis.name, across_axis.name, figure.name, down, across, cells)
 
 
-def _column(run: RunTables, name: str) -> Column:
+def _column(run: RunTables, name: str, option: str) -> Column:
+    """Return the column that an option names: one in which some case has something, or that its kind of table has."""
     present = {key for row in run.rows for key in row}
+    summary = {column.name for column in summary_columns()}
     for each in (name, f"{name}_bytes"):
-        if each in present or each in run.columns:
+        if each in present or each in summary:
             return run.columns.get(each, Column(each, "text", "", ""))
-    known = sorted(present | set(run.columns))
-    hint = nearest(name, known)
-    raise InputError(f"summary.csv has no column {name}{f'; {hint}' if hint else ''}")
+    hint = nearest(name, sorted(present | summary))
+    filled = ", ".join(each for each in AXIS_NAMES if each in present)
+    raise InputError(f"{option} {name}: summary.csv has no such column; {hint or f'allowed: axes such as {filled}, or a figure'}")
+
+
+def _no_number(rows: Collection[Row], name: str) -> str:
+    statuses = Counter(str(row.get("status")) for row in rows if row.get("status") != "ok")
+    why = f" ({', '.join(f'{count:,} {status}' for status, count in statuses.most_common())})" if statuses else ""
+    numbers = sorted({key for row in rows for key in row if key.startswith("median_")})
+    others = f"; allowed: {', '.join(numbers)}" if numbers else ""
+    return f"none of these {counted(len(rows), 'case')} has a number in {name}{why}{others}"
 
 
 def _where(run: RunTables, conditions: Sequence[str]) -> list[Row]:
     """Return the cases that count, excluded ones apart, and meet all conditions; sizes compare as bytes."""
-    wanted: list[tuple[str, Cell]] = []
+    counted_in = [row for row in run.rows if row.get("status") != "excluded"]
+    chosen = counted_in
     for condition in conditions:
         name, sign, value = condition.partition("=")
         if not sign:
             raise InputError(f"--where {condition} is no KEY=VALUE")
-        column = _column(run, name.strip())
-        wanted.append((column.name, _parsed(column, value.strip())))
-    counted = [row for row in run.rows if row.get("status") != "excluded"]
-    return [row for row in counted if all(row.get(name, "") == value for name, value in wanted)]
+        column = _column(run, name.strip(), "--where")
+        wanted = _parsed(column, value.strip())
+        values = {row[column.name] for row in counted_in if column.name in row}
+        if wanted not in values and not (wanted == "" and any(column.name not in row for row in counted_in)):
+            raise InputError(_not_among(condition, column, values))
+        chosen = [row for row in chosen if row.get(column.name, "") == wanted]
+    return chosen
+
+
+def _not_among(condition: str, column: Column, values: set[Cell]) -> str:
+    known = [shown(column.name, each) for each in _ordered(values)]
+    more = f" and {len(known) - MOST_NAMED:,} more" if len(known) > MOST_NAMED else ""
+    return (
+        f"--where {condition}: no case has that; allowed: {', '.join(known[:MOST_NAMED]) + more if known else 'nothing is in it'}"
+    )
 
 
 def _parsed(column: Column, value: str) -> Cell:
@@ -135,5 +172,6 @@ def _value(row: Row | None, name: str) -> Cell:
 def _exact(cell: Cell, comma: bool) -> str:
     if cell is None:
         return ""
-    text = str(cell)
+    # A text that a spreadsheet would take for a formula keeps its guard.
+    text = guarded(cell) if isinstance(cell, str) else str(cell)
     return text.replace(".", ",") if comma and isinstance(cell, float) else text

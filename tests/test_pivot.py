@@ -50,10 +50,16 @@ def test_conditions_compare_by_the_type_of_the_column(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "columns", "values", "where", "words"),
     [
-        ("chunks", "streams", "speedup", [], "no column chunks; did you mean chunk_bytes?"),
+        ("chunks", "streams", "speedup", [], "--rows chunks: summary.csv has no such column; did you mean chunk_bytes?"),
         ("chunk", "streams", "speedup", ["streams"], "--where streams is no KEY=VALUE"),
         ("chunk", "streams", "speedup", ["streams=two"], "--where streams=two"),
-        ("chunk", "streams", "speedup", ["scenario=none"], "no case has both chunk_bytes and streams and meets --where"),
+        ("chunk", "streams", "speedup", ["scenario=none"], "--where scenario=none: no case has that; allowed: ring$"),
+        ("chunk", "streams", "speedup", ["chunk=2MiB"], "--where chunk=2MiB: no case has that; allowed: 1MiB, 4MiB$"),
+        ("chunk", "streams", "speedup", ["passes=3"], "no case has that; allowed: nothing is in it$"),
+        ("size", "streams", "speedup", [], "no case has both size_bytes and streams$"),
+        ("chunk", "chunk_bytes", "speedup", [], "--rows and --columns are both chunk_bytes; allowed: two axes"),
+        ("chunk", "streams", "gpu_ids", [], "--values gpu_ids: summary.csv has no such column; "),
+        ("chunk", "streams", "median_event_ms", [], "2 cases has a number in median_event_ms; allowed: median_wall_ms$"),
         (
             "buffer",
             "scenario",
@@ -69,3 +75,21 @@ def test_what_gives_no_grid_is_told_with_the_fix(
     run = made(tmp_path, [row for row in grid_rows() if row["streams"] == 1 and row["scenario"] == "ring"])
     with pytest.raises(InputError, match=words):
         pivot(run, rows, columns, values, where)
+
+
+def test_where_every_case_was_skipped_the_reason_is_told_instead_of_an_empty_grid(tmp_path: Path) -> None:
+    lost = {"status": "skipped", "buffer": "pinned", "chunk_bytes": MIB}
+    run = made(tmp_path, [LEAD | lost | {"case_id": f"c_{streams}", "streams": streams} for streams in (1, 2)])
+    with pytest.raises(InputError, match=r"none of these 2 cases has a number in median_wall_ms \(2 skipped\)$"):
+        pivot(run, "chunk", "streams")
+
+
+def test_the_figure_is_the_time_that_gives_the_rate_where_none_is_asked_for(tmp_path: Path) -> None:
+    copies = pivot(made(tmp_path / "copies", [transfer(MIB, 1.0), transfer(2 * MIB, 1.0)]), "size", "buffer")
+    assert (copies.values, copies.cells) == ("median_event_ms", ((MIB / 1e6,), (2 * MIB / 1e6,)))
+    assert pivot(made(tmp_path / "ring", grid_rows()), "chunk", "streams", where=["scenario=ring"]).values == "median_wall_ms"
+
+
+def test_a_text_in_a_grid_is_no_formula(tmp_path: Path) -> None:
+    run = made(tmp_path, [transfer(MIB, 1.0, reason="=1+1")])
+    assert pivot(run, "size", "buffer", "reason").text(GridForm.csv).endswith("1048576,'=1+1\n")
