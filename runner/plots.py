@@ -7,11 +7,13 @@ They need matplotlib (the extra `plot`), which is imported when one is called. A
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from runner.drawing import axes_or_new, matplotlib_module, titled
 from runner.errors import UsageError
+from runner.report.cases import AXIS_NAMES, main_time
+from runner.rows import Row
 from runner.scenarios import SCENARIOS
 from runner.units import format_size
 
@@ -26,6 +28,8 @@ BOUNDS: Final = (
     ("bound_none_ms", "nothing hidden", "--"),
 )
 """Columns of what a pipeline is held against, how they are called in a picture, and the style of their lines."""
+MOST_NAMED: Final = 8
+"""Values that a refusal lists."""
 MOST_BARS: Final = 60
 """Cases in one picture; more could not be read. What is left out is said in the picture."""
 
@@ -34,7 +38,8 @@ def plot_rate(results: Results, *, x: str = "size_bytes", y: str = "gb_per_s", a
     """Draw a rate against a size, a line for each scenario, buffer and direction that the run has, with 95 % intervals.
 
     `x` is a column in bytes (`size_bytes`, `chunk_bytes`, `total_bytes`), on a logarithmic axis; `y` a column of rates in GB/s.
-    The link's limit is a line. Raises UsageError where no case has both.
+    Of several cases of a line at one size the best is drawn, and the legend says of how many. The link's limit is a line. Raises
+    UsageError where no case has both, and for what is no run.
     """
     table = _good(results, x, y)
     drawn = axes_or_new(axes)
@@ -43,9 +48,9 @@ def plot_rate(results: Results, *, x: str = "size_bytes", y: str = "gb_per_s", a
         best = group.sort_values(y).groupby(x, sort=True).tail(1).sort_values(x)
         rates = best[y].astype(float).tolist()
         low, high = _rate_errors(best, rates)
-        drawn.errorbar(
-            best[x].astype(float).tolist(), rates, yerr=[low, high], marker="o", capsize=3, label=" ".join(map(str, name))
-        )
+        most = int(group.groupby(x).size().max())
+        label = " ".join(map(str, name)) + (f" (best of {most})" if most > 1 else "")
+        drawn.errorbar(best[x].astype(float).tolist(), rates, yerr=[low, high], marker="o", capsize=3, label=label)
     limit = table["link_gb_per_s"].dropna()
     if len(limit):
         drawn.axhline(float(limit.iloc[0]), color="black", linewidth=1, linestyle="--", label="the link's limit, one way")
@@ -64,22 +69,27 @@ def plot_grid(
     *,
     rows: str = "chunk_bytes",
     columns: str = "streams",
-    values: str = "median_wall_ms",
+    values: str | None = None,
     scenario: str | None = None,
+    where: Mapping[str, str | int | float] | None = None,
     axes: Any = None,
 ) -> Any:
     """Draw a heat map of `values` over two axes of a scenario's grid, each cell with its number, the best one framed.
 
-    `scenario` is the one with most such cases where omitted. A cell of several cases shows the best: the smallest of a time, the
-    largest of anything else. Raises UsageError where no case has all three.
+    `scenario` is the one with most such cases where omitted, `values` the median of the time that gives their rate. `where` takes
+    the cases that have these values in these columns, such as `{"buffer": "pinned"}`. The best is the smallest of a time, the
+    largest of anything else. Raises UsageError where no case has all three, where several cases fall into one cell, naming what
+    tells them apart, and for what is no run.
     """
-    table = _good(results, rows, columns, values)
-    name = scenario or str(table["scenario"].mode().iloc[0])
-    table = table[table["scenario"] == name]
+    table = _chosen(_good(results, rows, columns), scenario, where or {})
+    name = str(table["scenario"].iloc[0])
+    values = values or f"median_{main_time(_plain_rows(table))}"
+    table = table[table.index.isin(_good(results, rows, columns, values).index)]
     if not len(table):
         raise UsageError(f"no case of {name!r} has a number in {values}, {rows} and {columns}")
+    _one_case_a_cell(table, rows, columns)
     lowest = values.removeprefix("median_").endswith(("_ms", "_us"))
-    pivot = table.pivot_table(index=rows, columns=columns, values=values, aggfunc="min" if lowest else "max").sort_index()
+    pivot = table.pivot(index=rows, columns=columns, values=values).sort_index()
     cells = [[float(cell) if cell == cell else math.nan for cell in row] for row in pivot.astype(float).to_numpy().tolist()]
     drawn = axes_or_new(axes)
     image = drawn.imshow(cells, aspect="auto", cmap="viridis_r" if lowest else "viridis")
@@ -131,8 +141,46 @@ def plot_overlap(results: Results, *, axes: Any = None) -> Any:
     )
 
 
+def _chosen(table: pd.DataFrame, scenario: str | None, where: Mapping[str, str | int | float]) -> pd.DataFrame:
+    """Return the cases of one scenario, that with most of them where none is named, which have the wanted values."""
+    for column, value in where.items():
+        if column not in table:
+            raise UsageError(f"where: the summary has no column {column!r}")
+        known = table[column].dropna().unique().tolist()
+        table = table[table[column] == value]
+        if not len(table):
+            raise UsageError(f"where: no case has {value!r} in {column}; allowed: {', '.join(map(str, known[:MOST_NAMED]))}")
+    names = table["scenario"].unique().tolist()
+    if scenario is not None and scenario not in names:
+        raise UsageError(f"no such case is of a scenario {scenario!r}; allowed: {', '.join(names)}")
+    return table[table["scenario"] == (scenario or table["scenario"].mode().iloc[0])]
+
+
+def _one_case_a_cell(table: pd.DataFrame, rows: str, columns: str) -> None:
+    """Raise UsageError where several cases fall into one cell: which of them is meant is not for a picture to choose."""
+    _, group = max(table.groupby([rows, columns]), key=lambda each: len(each[1]))
+    if len(group) < 2:
+        return
+    apart = {name: group[name].dropna().unique().tolist() for name in AXIS_NAMES if name in group and name not in (rows, columns)}
+    told = [f"{name} ({', '.join(map(str, found[:MOST_NAMED]))})" for name, found in apart.items() if len(found) > 1]
+    raise UsageError(
+        f"{len(group)} cases fall into one cell of {rows} and {columns}; choose by where={{column: value}}: they differ in "
+        f"{', '.join(told) or 'no axis'}"
+    )
+
+
+def _plain_rows(table: pd.DataFrame) -> list[Row]:
+    """Return rows as the rest of the package has them: without the cells that are empty."""
+    plain = table.astype(object).where(table.notna(), None)
+    return [{str(name): cell for name, cell in row.items() if cell is not None} for row in plain.to_dict("records")]
+
+
 def _good(results: Results, *columns: str) -> pd.DataFrame:
     """Return the cases that went well and have a number in all of these columns; raises UsageError where there are none."""
+    from runner.results import Results  # which imports pandas
+
+    if not isinstance(results, Results):
+        raise UsageError(f"{results!r} is no run that was read; allowed: what runner.read_results(path) gives")
     summary = results.summary
     unknown = [name for name in columns if name not in summary]
     if unknown:

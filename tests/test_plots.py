@@ -78,6 +78,33 @@ def test_a_rate_in_a_grid_is_best_where_it_is_largest(overlap: Results, axes: An
     assert drawn.get_xticklabels()[round(frame.get_x() + 0.5)].get_text() == str(best["streams"])
 
 
+def test_cases_that_fall_into_one_cell_are_refused_and_can_be_chosen(bandwidth: Results, axes: Any) -> None:
+    told = r"4 cases fall into one cell .* they differ in buffer \(pageable, pinned\), direction \(h2d, d2h\)$"
+    with pytest.raises(UsageError, match=told):
+        runner.plot_grid(bandwidth, axes=axes)
+    drawn = runner.plot_grid(bandwidth, where={"buffer": "pinned", "direction": "h2d"}, axes=axes)
+    own = bandwidth.summary.query("buffer == 'pinned' and direction == 'h2d'")
+    shown = sorted(float(text.get_text()) for text in drawn.texts)
+    assert shown == pytest.approx(sorted(own["median_event_ms"]), rel=1e-3), "by the clock of a transfer, not by the host's"
+    assert "median_event_ms" in drawn.get_title()
+    for where, words in (({"buffer": "none"}, "allowed: pageable, pinned"), ({"colour": "red"}, "no column 'colour'")):
+        with pytest.raises(UsageError, match=words):
+            runner.plot_grid(bandwidth, where=where)
+    with pytest.raises(UsageError, match=r"of a scenario 'none'; allowed: \S+$"):
+        runner.plot_grid(bandwidth, scenario="none")
+
+
+def test_a_line_of_the_best_cases_says_of_how_many(overlap: Results, axes: Any) -> None:
+    labels = runner.plot_rate(overlap, x="chunk_bytes", axes=axes).get_legend_handles_labels()[1]
+    assert labels == ["the link's limit, one way", "serialized pageable", "overlapped pinned (best of 4)"]
+
+
+@pytest.mark.parametrize("draw", [runner.plot_rate, runner.plot_grid, runner.plot_overlap])
+def test_what_is_no_run_is_refused_in_a_sentence(draw: Any) -> None:
+    with pytest.raises(UsageError, match=r"'x' is no run that was read; allowed: what runner\.read_results\(path\) gives"):
+        draw("x")
+
+
 def test_pipelines_are_bars_beside_what_their_legs_allow(overlap: Results, axes: Any) -> None:
     drawn = runner.plot_overlap(overlap, axes=axes)
     assert len(drawn.patches) == len(overlap.summary)
