@@ -113,3 +113,16 @@ class CaseUnsupported(CaseError):
 
 class PlanError(DmalabError):
     """A Plan contradicts itself: it leaves its buffers, deadlocks, or races where it did not declare a race."""
+
+
+def house_words(message: str) -> tuple[str, str]:
+    """Return what a validating library says of a value in our own form: what is wrong, and what is allowed, either may be empty.
+
+    `Input should be 1 or 2` gives `a value that is not allowed` and `1 or 2`; what our own rules say loses only its lead.
+    """
+    for lead in ("Value error, ", "Assertion failed, "):
+        if message.startswith(lead):
+            return message.removeprefix(lead), ""
+    if message.startswith("Input should be "):
+        return "a value that is not allowed", message.removeprefix("Input should be ").replace("'", "")
+    return message[:1].lower() + message[1:], ""

@@ -9,7 +9,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from runner.errors import Problem
+from runner.errors import Problem, house_words
 from runner.spec.fields import keys_at
 from runner.spec.places import Document, Path, Place, nearest
 from runner.spec.scalars import boolean_fix, is_plain_number, number_fix
@@ -97,8 +97,7 @@ def _words(kind: str, context: Mapping[str, Any], details: ErrorDetails, text: s
         template, key = _LIMITS[kind]
         limit = context[key]
         return template.format(f"{limit:,}" if isinstance(limit, int) else limit), "", ""
-    message = details["msg"]
-    return message[:1].lower() + message[1:], "", ""
+    return (*house_words(details["msg"]), "")
 
 
 def _number(text: str) -> str:

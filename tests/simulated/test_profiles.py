@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
 
 from runner.device.simulated import Profile, SimulatedDevice, load_profile, profile_names
+from runner.device.simulated.profile_files import as_profile, profile_data
 from runner.device.simulated.profile_values import Sourced
 from runner.errors import DeviceUnavailable
 from runner.memory import DEVICE, KINDS
@@ -208,3 +210,26 @@ def test_a_wrong_profile_is_refused_with_its_place(tmp_path: Path, old: str, new
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DeviceUnavailable, match="cannot be read"):
         load_profile(str(tmp_path / "nothing.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"copy_engines": 3}, "its profile is wrong at copy_engines: a value that is not allowed; allowed: 1 or 2"),
+        ({"link_gb_per_s": -1.0}, "wrong at link_gb_per_s: a value that is not allowed; allowed: greater than 0"),
+        ({"staging": 7}, "wrong at staging: a value that is not allowed; allowed: "),
+        ({"colour": "red"}, "wrong at colour: extra inputs are not permitted; correct the profile"),
+    ],
+)
+def test_a_wrong_profile_is_refused_in_our_own_words(changes: dict[str, object], words: str) -> None:
+    with pytest.raises(DeviceUnavailable) as refused:
+        as_profile({**profile_data("test"), **changes}, "simulated:mine")
+    assert words in str(refused.value)
+    assert "Input should" not in str(refused.value)
+
+
+def test_what_our_own_rules_say_of_a_profile_loses_the_librarys_lead() -> None:
+    data = deepcopy(profile_data("test"))
+    data["kinds"]["pinned"]["free"]["points"] = [[8, 0]]
+    with pytest.raises(DeviceUnavailable, match=r"wrong at kinds\.pinned\.free: points begin at 0 bytes and rise in bytes"):
+        as_profile(data, "simulated:mine")

@@ -15,7 +15,7 @@ import yaml
 from pydantic import ValidationError
 
 from runner.device.simulated.profile import Profile
-from runner.errors import DeviceUnavailable
+from runner.errors import DeviceUnavailable, house_words
 
 _SUFFIX: Final = ".yaml"
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -80,7 +80,9 @@ def as_profile(data: Mapping[str, Any], label: str) -> Profile:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise DeviceUnavailable(label, f"its profile is wrong at {where}: {first['msg']}", "correct the profile") from None
+        message, allowed = house_words(first["msg"])
+        remedy = f"allowed: {allowed}" if allowed else "correct the profile"
+        raise DeviceUnavailable(label, f"its profile is wrong at {where}: {message}", remedy) from None
     except (TypeError, ValueError) as error:
         raise DeviceUnavailable(label, f"its profile cannot be read: {error}", "correct the file") from None
 
