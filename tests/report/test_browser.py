@@ -149,7 +149,7 @@ def test_hostile_names_are_shown_as_they_are(visit: Open, tmp_path: Path) -> Non
     assert seen.drawn() == ["bars", "heat0", "size"]
     assert seen.page.inner_text("h1") == HOSTILE
     assert seen.column("scenario") == [HOSTILE] * 4
-    assert "<b>bold</b>" in seen.page.text_content("#plot-bars .yaxislayer-above")
+    assert "<b>bold</b>" in seen.page.text_content("#plot-bars .infolayer")
     assert seen.page.locator("img").count() == 0
     assert seen.quiet()
 
