@@ -14,6 +14,7 @@ from runner.errors import InputError, Problem, SpecError
 from runner.grid_count import GridCount, count_grid
 from runner.memory import KINDS
 from runner.pricing import Price
+from runner.run_files import unguarded
 from runner.scenarios import SCENARIOS
 from runner.spec.load import LoadedExperiment, list_experiments, load_experiment
 
@@ -114,4 +115,4 @@ def _rows(path: Path) -> list[dict[str, str]]:
     if not path.is_file():
         return []
     with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+        return [{name: unguarded(cell) for name, cell in row.items()} for row in csv.DictReader(file)]

@@ -22,7 +22,7 @@ from runner.plan_check import check_plan
 from runner.spec.load import load_experiment
 from runner.stats import median
 from runner.timeline import timeline_of
-from runner.timeline_store import KeptTimeline, kept_timeline, whole_timeline
+from runner.timeline_store import NAME, NO_FILE, KeptTimeline, kept_timeline, whole_timeline
 from runner.units import parse_size
 
 if TYPE_CHECKING:
@@ -162,6 +162,8 @@ def _why_none(run: ComparedRun, case: ComparedCase, label: str) -> str:
     if case.status != "ok":
         return f"{label} has no timeline: it is {case.status} ({case.reason})"
     why = f" ({told})" if told and told != "plays can be recorded" else ""
+    if not why and not (run.folder / NAME).exists():
+        return f"{run.run_id} has kept no timeline of any case: {NO_FILE}"
     return f"{run.run_id} has kept no timeline of {label}{why}"
 
 

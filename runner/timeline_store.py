@@ -20,6 +20,8 @@ from runner.plan import Plan
 from runner.timeline import Source, Span, Timeline
 
 NAME: Final = "timelines.jsonl"
+NO_FILE: Final = f"{NAME} is not in the run's folder. A run on a GPU where CUPTI is installed (dmalab[profile]) writes it there"
+"""Why a measured run has no timeline at all."""
 MOST_SPANS: Final = 2_000
 """Spans of one case that are kept: the first in time; that is 120 kB. A ring of 100 chunks has 800."""
 MOST_BYTES: Final = 64 * 2**20

@@ -17,9 +17,11 @@ from runner.compared_run import compared_run
 from runner.device.contract import Activity, Trace
 from runner.device.select import Opened
 from runner.errors import InputError, UsageError
+from runner.report.reading import read_run
+from runner.report.timelines import why_none
 from runner.timeline import Span, Timeline, timeline_of
 from runner.timeline_case import case_timeline, find_case
-from runner.timeline_store import NAME, TimelineFile, encoded, kept_timeline
+from runner.timeline_store import NAME, NO_FILE, TimelineFile, encoded, kept_timeline
 from tests.measure.test_engine import RecordingDevice, measured
 from tests.results_for_tests import pipeline
 from tests.runs_for_tests import noisy, write_run
@@ -112,6 +114,14 @@ def test_a_measured_case_is_the_play_that_its_run_kept(tmp_path: Path) -> None:
     assert [span.end_ns - span.begin_ns for span in shown.timeline.spans] == [7, 7]
     with pytest.raises(InputError, match=r"kept no timeline of copy size 2MiB \(no CUPTI here\); --device D"):
         case_timeline(results, ["size=2097152"])
+
+
+def test_a_run_without_kept_timelines_is_told_as_on_its_page(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", [noisy(1, 1)], recording="plays can be recorded")
+    with pytest.raises(InputError) as refused:
+        case_timeline(runner.read_results(folder), ["copy"])
+    assert str(refused.value).startswith(f"r_run has kept no timeline of any case: {NO_FILE}; --device D plays")
+    assert NO_FILE in why_none(read_run(folder))
 
 
 def test_measuring_a_case_brings_its_last_recorded_play_along(tmp_path: Path) -> None:

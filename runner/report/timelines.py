@@ -15,7 +15,7 @@ from runner.report.reading import RunTables
 from runner.rows import Row
 from runner.timeline_case import SAME_TIME, CaseTimeline, played_again
 from runner.timeline_page import timeline_svg
-from runner.timeline_store import NAME, KeptTimeline, kept_timeline
+from runner.timeline_store import NAME, NO_FILE, KeptTimeline, kept_timeline
 
 MOST_TIMELINES: Final = 3
 MOST_SPANS: Final = 600
@@ -60,10 +60,7 @@ def why_none(run: RunTables) -> str:
     if run.of_several or not measured_rows(run.rows):
         return ""
     if not run.simulated and not (run.folder / NAME).exists():
-        return (
-            f"There is no timeline: {NAME} is not in the run's folder. A run on a GPU where CUPTI is installed (dmalab[profile]) "
-            "writes it there."
-        )
+        return f"There is no timeline: {NO_FILE}."
     return (
         f"There is no timeline here: what was kept of the best cases has more than {MOST_CHUNKS} chunks or {MOST_SPANS} bars, or "
         "cannot be played again as it was. dmalab timeline says more of any case."
