@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Everything that needs a real GPU, in one command: the gpu tests, both experiments, the claims, the ratios to native code.
-#   benchmarks/gpu_session.sh FOLDER     (about 8 minutes; in an environment that has the package with its cuda extra)
-# Writes FOLDER/{machine,tests,experiments,claims,native}.txt, native.json and results.tgz; fails where any step does.
+# Everything that needs a real GPU, in one command: the gpu tests, both experiments, the claims, the goals of speed, the peaks.
+#   benchmarks/gpu_session.sh FOLDER     (about 15 minutes; in an environment that has the package with its cuda extra)
+# Writes FOLDER/{machine,tests,experiments,claims,speed,peak}.txt and results.tgz; fails where any step does.
 set -uo pipefail
 out=${1:?the folder to write into}
 cd "$(dirname "$0")/.."
@@ -30,13 +30,14 @@ machine() {
 
 echo "== machine"
 machine >"$out/machine.txt" 2>&1
-step tests 200 "$python" -m pytest -m gpu -q -p no:cacheprovider tests
+step tests 600 "$python" -m pytest -m gpu -q -p no:cacheprovider tests
 step experiments 240 "$python" -m runner run experiments/bandwidth.yaml experiments/overlap.yaml --device cuda --out "$out/results"
 if "$python" -m runner claims --help >/dev/null 2>&1; then
   # A claim that this machine refutes is an answer, not a failure.
   accepted=5 step claims 300 "$python" -m runner claims --device cuda --out "$out/results/claims"
 fi
-step native 200 "$python" benchmarks/gpu.py --out "$out/native.json"
+step speed 200 "$python" benchmarks/gpu.py --out "$out/results/speed"
+step peak 150 "$python" benchmarks/peak.py --out "$out/results/peak"
 [ -d "$out/results" ] && tar -czf "$out/results.tgz" -C "$out" results && rm -rf "$out/results"
 
 if [ ${#failed[@]} -gt 0 ]; then
