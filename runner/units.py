@@ -68,6 +68,12 @@ def about_size(size: int) -> str:
     return f"{float(f'{size / UNITS[unit]:.4g}'):g}{unit}"
 
 
+def sizes_apart(one: int, other: int) -> tuple[str, str]:
+    """Write two amounts of memory that are compared: with 4 digits, or to the byte where these would look alike."""
+    short = about_size(one), about_size(other)
+    return short if one == other or short[0] != short[1] else (f"{one:,}B", f"{other:,}B")
+
+
 def counted(count: int, noun: str) -> str:
     """Write a number of things: `1 slot`, `1,024 slots`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

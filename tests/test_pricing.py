@@ -71,7 +71,7 @@ def test_what_a_run_would_skip_is_counted_with_its_reason_and_takes_no_time(tmp_
     loaded = load_experiment(path)
     ((reason, count),) = price(loaded, device=None, max_cases=9).skipped.items()
     assert count == 1
-    assert reason.startswith("needs 2,199,023,255,552 bytes of host memory")
+    assert reason.startswith("needs 2TiB of host memory")
     assert price(loaded, device=None, max_cases=9).seconds < 60
     allowed = price(loaded, device=None, max_cases=9, most_pinned=1 << 20).skipped
-    assert any("more than the 1,048,576 that --allow-pinned allows" in each for each in allowed)
+    assert any("more than the 1MiB that --allow-pinned allows" in each for each in allowed)

@@ -8,6 +8,7 @@ from typing import Final
 
 from runner.device.contract import DeviceFacts
 from runner.plan import Demand
+from runner.units import sizes_apart
 
 PINNED_SHARE: Final = 0.5
 """The most of the host's memory that one case may pin; beyond that the whole machine suffers."""
@@ -35,18 +36,16 @@ class Limits:
         """Return why a case of this demand cannot run, with the figures; empty where it fits."""
         needed, host = demand.pageable_bytes + demand.pinned_bytes, self.host_bytes
         if demand.device_bytes > self.facts.free_bytes:
-            return (
-                f"needs {demand.device_bytes:,} bytes of device memory, {self.facts.free_bytes:,} are free on {self.facts.name}"
-            )
+            asked, free = sizes_apart(demand.device_bytes, self.facts.free_bytes)
+            return f"needs {asked} of device memory, {free} are free on {self.facts.name}"
         if needed > host - KEPT_FREE:
-            return f"needs {needed:,} bytes of host memory, {max(0, host - KEPT_FREE):,} are available"
+            asked, free = sizes_apart(needed, max(0, host - KEPT_FREE))
+            return f"needs {asked} of host memory, {free} are available"
         if demand.pinned_bytes > self.pinned_bytes:
+            asked, most = sizes_apart(demand.pinned_bytes, self.pinned_bytes)
             if self.most_pinned is not None:
-                return f"pins {demand.pinned_bytes:,} bytes, more than the {self.most_pinned:,} that --allow-pinned allows"
-            return (
-                f"pins {demand.pinned_bytes:,} bytes, more than half of the {host:,} bytes of host memory that are available; "
-                "--allow-pinned raises that limit"
-            )
+                return f"pins {asked}, more than the {most} that --allow-pinned allows"
+            return f"pins {asked}, more than {most}, half of the host memory that is available; --allow-pinned raises that limit"
         return ""
 
 

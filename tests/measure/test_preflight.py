@@ -19,12 +19,10 @@ def test_a_case_that_fits_is_not_refused() -> None:
 
 def test_a_refusal_names_the_memory_and_both_figures() -> None:
     assert LIMITS.refusal_of(Demand(0, 0, 4 * GIB + 1)) == (
-        "needs 4,294,967,297 bytes of device memory, 4,294,967,296 are free on simulated:test"
+        "needs 4,294,967,297B of device memory, 4,294,967,296B are free on simulated:test"
     )
-    assert LIMITS.refusal_of(Demand(8 * GIB, 0, 0)).startswith("needs 8,589,934,592 bytes of host memory, 8,321,499,136 are")
-    assert LIMITS.refusal_of(Demand(0, 4 * GIB + 1, 0)).startswith(
-        "pins 4,294,967,297 bytes, more than half of the 8,589,934,592"
-    )
+    assert LIMITS.refusal_of(Demand(8 * GIB, 0, 0)).startswith("needs 8GiB of host memory, 7.75GiB are available")
+    assert LIMITS.refusal_of(Demand(0, 5 * GIB, 0)).startswith("pins 5GiB, more than 4GiB, half of the host memory")
 
 
 def test_the_limit_of_page_locked_memory_can_be_raised_and_lowered() -> None:
@@ -32,7 +30,7 @@ def test_the_limit_of_page_locked_memory_can_be_raised_and_lowered() -> None:
     assert LIMITS.refusal_of(most).endswith("--allow-pinned raises that limit")
     assert Limits(FACTS, 8 * GIB, 6 * GIB).refusal_of(most) == ""
     assert Limits(FACTS, 8 * GIB, GIB).refusal_of(Demand(0, GIB + 1, 0)) == (
-        "pins 1,073,741,825 bytes, more than the 1,073,741,824 that --allow-pinned allows"
+        "pins 1,073,741,825B, more than the 1,073,741,824B that --allow-pinned allows"
     )
 
 
