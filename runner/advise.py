@@ -17,13 +17,13 @@ from runner.device.contract import DeviceFacts
 from runner.device.select import DEFAULT_PROFILE
 from runner.device.simulated import Profile, SimulatedDevice, load_profile
 from runner.device.simulated.profile_files import profile_names
-from runner.errors import EnvironmentProblem
+from runner.errors import EnvironmentProblem, SpecError
 from runner.execution.bench import begin_bench
 from runner.expand import MOST_CASES
 from runner.flow import RunOutcome, Watcher, run_experiment, run_info
 from runner.placement import allowed_cpus
 from runner.rows import Row, summary_rows
-from runner.spec.load import load_experiment
+from runner.spec.load import LoadedExperiment, load_experiment
 from runner.units import counted, format_size
 
 NAIVE: Final = "naive"
@@ -116,10 +116,7 @@ def advise(job: Job, *, device: str, out: Path, watcher: Watcher) -> Advice:
     named = {NAIVE: search.all_fields(search.naive())} | {
         name: search.all_fields(each.fields()) for name, each in settings.items()
     }
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "advised.yaml"
-        path.write_text(experiment_text(job, named), encoding="utf-8")
-        loaded = load_experiment(path)
+    loaded = _loaded(experiment_text(job, named))
     outcome = run_experiment(loaded, device=device, out=out, max_cases=MOST_CASES, watcher=watcher)
     rows = summary_rows(run_info(outcome.run_id, loaded, outcome.facts), outcome.results)
     of_name = {str(row["scenario"]): row for row in rows}
@@ -226,6 +223,17 @@ def _cell(field: str, value: Any) -> str:
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{name}: {each}" for name, each in value.items()) + "}"
     return str(value)
+
+
+def _loaded(text: str) -> LoadedExperiment:
+    """Load an experiment that was written here; that it cannot be loaded is no mistake of the user's."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "advised.yaml"
+        path.write_text(text, encoding="utf-8")
+        try:
+            return load_experiment(path)
+        except SpecError as error:
+            raise RuntimeError(f"the experiment of the settings is refused: {error}") from error
 
 
 def _facts_of(device: str) -> DeviceFacts:

@@ -70,8 +70,12 @@ class Search:
         return sorted(found, key=self.time_ms)
 
     def naive(self) -> dict[str, Any]:
-        """Return the fields of the loop that most people write first, whose buffers are fresh for every chunk."""
-        fresh = {} if self.job.page_locked else {"allocate": "per_chunk"}
+        """Return the fields of the loop that most people write first, whose buffers are fresh for every chunk of a round trip.
+
+        In one direction the whole array stays on the device, so that there is one buffer for all chunks.
+        """
+        both_ways = self.job.in_bytes and self.job.out_bytes
+        fresh = {} if self.job.page_locked else {"allocate": "per_chunk" if both_ways else "once"}
         return {**self.methods[0].fields, "chunk": min(NAIVE_CHUNK, self._total())} | fresh
 
     def exhaustive(self) -> Iterator[Setting]:

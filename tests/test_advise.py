@@ -70,8 +70,11 @@ def test_the_experiment_that_it_leaves_holds_the_very_cases_that_were_run(advice
 
 @pytest.mark.parametrize("page_locked", [False, True])
 @pytest.mark.parametrize("work", [Work(passes=3), Work(ratio=0.0)])
-def test_every_finalist_can_be_written_as_a_file_and_read_back(tmp_path: Path, page_locked: bool, work: Work) -> None:
-    job = Job(4 * MIB, 2 * MIB, page_locked=page_locked, work=work)
+@pytest.mark.parametrize("sizes", [(4 * MIB, 2 * MIB), (4 * MIB, 0), (0, 2 * MIB)], ids=["both ways", "in", "out"])
+def test_every_finalist_can_be_written_as_a_file_and_read_back(
+    tmp_path: Path, page_locked: bool, work: Work, sizes: tuple[int, int]
+) -> None:
+    job = Job(*sizes, page_locked=page_locked, work=work)
     search = Search(SimulatedDevice(load_profile("test")), job, 4)
     named = {"naive": search.naive()} | {name: each.fields() for name, each in finalists(search).items()}
     path = tmp_path / "all.yaml"
@@ -105,6 +108,22 @@ def test_the_command_says_it_and_writes_the_file(tmp_path: Path) -> None:
     assert "1MiB in, data in page-locked memory, 2 passes of the kernel, on simulated:test" in done.output
     assert "Best: " in done.output
     assert {case.scenario for case in expand(load_experiment(path))} >= {"naive"}
+
+
+@pytest.mark.parametrize("way", [["--in", "1MiB"], ["--out", "1MiB"], ["--in", "1MiB", "--out", "1MiB"]])
+@pytest.mark.parametrize("data", ["pageable", "pinned"])
+def test_each_way_is_advised_wherever_the_data_lie(tmp_path: Path, way: list[str], data: str) -> None:
+    words = ["advise", *way, "--data", data, "--device", "simulated:test", "--runs", str(tmp_path)]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    assert "times as fast as the naive loop" in done.output
+
+
+def test_a_file_of_its_own_that_is_refused_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Search, "naive", lambda self: {"schedule": "serialized", "chunk": MIB, "allocate": "never"})
+    done = CliRunner().invoke(app, ["advise", "--in", "1MiB", "--device", "simulated:test", "--runs", str(tmp_path)])
+    assert done.exit_code == 70
+    assert "fault of its own" in done.output
 
 
 @pytest.mark.parametrize(
