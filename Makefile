@@ -130,7 +130,7 @@ bench-gpu: $(STAMP) ## compare with native code on the GPU
 	@set -f; $(PY) benchmarks/gpu.py $$DMALAB_ARGS
 
 tables: $(STAMP) ## write the README's tables, page and picture from results/reference/
-	$(PY) tools/readme_tables.py
+	PYTHONPATH=. $(PY) tools/readme_tables.py
 	$(PY) tools/two_gpus.py
 	PYTHONPATH=. $(PY) tools/pages.py
 
@@ -151,7 +151,8 @@ reference: $(STAMP) ## write docs/reference/ from models, columns and commands, 
 
 docs: $(STAMP) ## build the pages of docs/ into site/; a broken link is an error
 	@$(PY) -c 'import material' 2>/dev/null || $(PY) -m pip install --quiet --disable-pip-version-check -e '.[docs]'
-	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
+	@# With --quiet mkdocs drops its warnings before --strict counts them.
+	@said=$$(NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict 2>&1) || { printf '%s\n' "$$said" >&2; exit 2; }
 	@echo "Open site/index.html."
 
 clean: ## remove .venv and caches; results stay
