@@ -7,6 +7,7 @@ since they have no noise, and decide alone; so do those of too few samples, whic
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -47,6 +48,8 @@ from runner.spec.fields import value_at
 
 _WORST_FIRST: Final[tuple[Word, ...]] = ("refuted", "undecided", "confirmed")
 _SHORT_UNITS: Final = {"10^9 bytes/s": "GB/s", "2^30 bytes/s": "GiB/s"}
+_BARE: Final = re.compile(r"\b(at least|at most|above|below) (\d+(?:\.\d+)?)(?![\w.])")
+"""A bound of a limit that is a number without a unit."""
 _MOST_POINTS: Final = 8
 """Points of a trend that a reason spells out."""
 
@@ -83,6 +86,15 @@ def measured_text(figure: float | None, low: float | None, high: float | None, u
     return told, "" if low is None or high is None else f"{written(low)} … {written(high)}{behind}"
 
 
+def limit_text(limit: str, unit: str) -> str:
+    """Write a limit with the unit of its figure where its numbers have none: `at most 10 ms`, `at least 512MiB`.
+
+    What follows a comma is a condition on another figure, and stays as it is.
+    """
+    first, comma, rest = limit.partition(",")
+    return f"{_BARE.sub(lambda found: f'{found[1]} {measured_text(float(found[2]), None, None, unit)[0]}', first)}{comma}{rest}"
+
+
 def judge(experiment: Experiment, results: Sequence[CaseResult], run: RunInfo) -> list[Verdict]:
     """Judge every expectation of a file by the results of its cases, in the order of the file."""
     if not experiment.expect:
@@ -101,7 +113,7 @@ class _Judging:
 
     def verdict(self, clause: Clause) -> Verdict:
         """Judge one clause: of all its findings the worst, and of those alike the one nearest to a bound."""
-        findings = self._findings(clause)
+        findings = [Finding("undecided", clause.cases_gone)] if clause.cases_gone else self._findings(clause)
         worst = min(findings, key=lambda finding: (_WORST_FIRST.index(finding.word), finding.nearness))
         alike = sum(finding.word == worst.word for finding in findings)
         many = f"{alike} of {len(findings)} are {worst.word}, the least clear or worst: " if len(findings) > 1 else ""

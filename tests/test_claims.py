@@ -29,6 +29,7 @@ from runner.placement import Wait
 from runner.results import read_results
 from runner.spec.clauses import TextClause
 from runner.spec.load import load_experiment
+from runner.verdicts import limit_text
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted((ROOT / "experiments" / "claims").glob("*.yaml"))
@@ -353,3 +354,24 @@ def test_figures_are_written_with_their_unit() -> None:
     assert (figure_text(ms), interval_text(ms)) == ("1.235 ms", "1 … 1.5 ms")
     assert figure_text(ROW | {"figure": 0.5, "unit": ""}) == "0.5"
     assert screen_grid([ms]).rows == (("confirmed", "a | b", "1.235 ms", "1 … 1.5 ms", "at most 4MiB"),)
+
+
+@pytest.mark.parametrize(
+    ("limit", "unit", "told"),
+    [
+        ("at most 10", "ms", "at most 10 ms"),
+        ("at least 512 and at most 1048576", "bytes", "at least 512B and at most 1MiB"),
+        ("above 0", "", "above 0"),
+        ("at most 4MiB", "bytes", "at most 4MiB"),
+        ("at most 16MiB, where wait_share is at least 0.9", "bytes", "at most 16MiB, where wait_share is at least 0.9"),
+        ("reason says was refused", "", "reason says was refused"),
+    ],
+)
+def test_a_limit_has_the_unit_of_its_figure(limit: str, unit: str, told: str) -> None:
+    assert limit_text(limit, unit) == told
+
+
+def test_refuted_claims_come_first() -> None:
+    rows = [ROW | {"claim": word, "verdict": word} for word in ("confirmed", "undecided", "refuted")]
+    headings = [line for line in page_lines(rows) if line.startswith("## ")]
+    assert headings == ["## refuted", "## undecided", "## confirmed"]

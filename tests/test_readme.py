@@ -71,7 +71,10 @@ def test_a_claim_is_told_with_its_interval_and_refuted_ones_first() -> None:
     row = {"device": "x", "device_kind": "cuda", "limit": "at most 2", "unit": "ms", "low": "1", "high": "1.5", "figure": "1.25"}
     rows = [row | {"claim": "fast", "verdict": "confirmed"}, row | {"claim": "slow", "verdict": "refuted", "figure": ""}]
     assert claims(rows)[0] == "x, measured: 2 claims, 1 confirmed, 1 refuted, 0 undecided."
-    assert claims(rows)[-2:] == ["| slow | refuted |  | at most 2 |", "| fast | confirmed | 1.25 (1 … 1.5) ms | at most 2 |"]
+    assert claims(rows)[-2:] == [
+        "| slow | refuted |  | at most 2 ms |",
+        "| fast | confirmed | 1.25 ms (1 … 1.5 ms) | at most 2 ms |",
+    ]
 
 
 def test_a_missing_run_or_case_is_an_error(tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from runner.verdicts import limit_text, measured_text
+
 ROOT: Final = Path(__file__).resolve().parents[1]
 README: Final = ROOT / "README.md"
 REFERENCE: Final = ROOT / "results" / "reference" / "nvidia-h200"
@@ -93,7 +95,7 @@ def claims(rows: Sequence[Row]) -> list[str]:
     counts = ", ".join(f"{sum(row['verdict'] == word for row in rows)} {word}" for word in ("confirmed", "refuted", "undecided"))
     order = {"refuted": 0, "undecided": 1, "confirmed": 2}
     body = [
-        [row["claim"].replace("|", "\\|"), row["verdict"], _figure(row), row["limit"]]
+        [row["claim"].replace("|", "\\|"), row["verdict"], _figure(row), limit_text(row["limit"], row["unit"])]
         for row in sorted(rows, key=lambda row: order[row["verdict"]])
     ]
     head = ["claim", "verdict", "measured", "claimed"]
@@ -137,9 +139,9 @@ TABLES: Final = {
 def _figure(row: Row) -> str:
     if not row["figure"]:
         return ""
-    figure = f"{float(row['figure']):.4g}"
-    interval = f" ({float(row['low']):.4g} … {float(row['high']):.4g})" if row["low"] and row["high"] else ""
-    return figure + interval + (f" {row['unit']}" if row["unit"] else "")
+    low, high = (float(row[end]) if row[end] else None for end in ("low", "high"))
+    figure, interval = measured_text(float(row["figure"]), low, high, row["unit"])
+    return f"{figure} ({interval})" if interval else figure
 
 
 def _where(rows: Sequence[Row]) -> str:

@@ -90,7 +90,7 @@ def baseline_of(rows: Sequence[Row]) -> str:
 def warnings(run: RunTables) -> list[Doubt]:
     """Return what is doubtful about a run: how far it came, cases without a number, flags, and changes to its file."""
     counts = Counter(str(row.get("status", "")) for row in run.rows)
-    found = [*_unfinished(run, counts), *_without_numbers(run.rows)]
+    found = [*_unfinished(run, counts), *_without_numbers(run.rows, grave=not run.of_several)]
     flags = Counter(flag for row in run.rows for flag in str(row.get("flags", "")).split())
     measured = len(measured_rows(run.rows))
     of_measured = f"of {counted(measured, 'simulated case' if run.simulated else 'measured case')}"
@@ -117,16 +117,20 @@ def _unfinished(run: RunTables, counts: Counter[str]) -> list[Doubt]:
     return [Doubt(f"The run is {status}: {done} of {len(run.rows)} cases were reached before it stopped.", grave=True)]
 
 
-def _without_numbers(rows: Sequence[Row]) -> list[Doubt]:
+def _without_numbers(rows: Sequence[Row], *, grave: bool) -> list[Doubt]:
+    """Count cases without a number by their reasons; not `grave` among claims, many of which ask for a refusal."""
     reasons = Counter(
         (str(row.get("status")), str(row.get("reason", ""))) for row in rows if row.get("status") in NO_NUMBER
     ).most_common()
     found = [
-        Doubt(f"{count} of {counted(len(rows), 'case')} {status}{f': {reason}' if reason else ''}", grave=status != "unsupported")
+        Doubt(
+            f"{count} of {counted(len(rows), 'case')} {status}{f': {reason}' if reason else ''}",
+            grave=grave and status != "unsupported",
+        )
         for (status, reason), count in reasons[:_MOST_REASONS]
     ]
     more = len(reasons) - _MOST_REASONS
-    return [*found, Doubt(f"… and {more} other reasons, in the table below.", grave=True)] if more > 0 else found
+    return [*found, Doubt(f"… and {more} other reasons, in the table below.", grave=grave)] if more > 0 else found
 
 
 def _best_other(rows: Sequence[Row], baseline: str) -> Row:

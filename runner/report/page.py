@@ -14,6 +14,7 @@ import jinja2
 from markupsafe import Markup
 
 from runner import __version__
+from runner.claims_page import WORST_FIRST
 from runner.report.answer import answer, warnings
 from runner.report.bars import bars_figure
 from runner.report.cases import shown
@@ -27,7 +28,7 @@ from runner.report.table import page_table
 from runner.report.timelines import page_timelines, why_none
 from runner.rows import Row
 from runner.tables import write_whole
-from runner.verdicts import measured_text
+from runner.verdicts import limit_text, measured_text
 
 REPORT: Final = "report.html"
 TABLES: Final = ("summary.csv", "samples.csv", "verdicts.csv", "columns.csv", "cases.csv", "experiment.yaml", "manifest.json")
@@ -55,12 +56,12 @@ def page(run: RunTables, tables: str = "") -> str:
         .render(
             run=run,
             title=str(run.manifest.get("experiment", run.folder.name)),
-            question=str(run.manifest.get("question", "")),
+            question=_question(run),
             note=str(run.manifest.get("note", "")),
             device=_device_name(run),
             machine=machine_line(run),
             warnings=warnings(run),
-            verdicts=[_verdict(row) for row in run.verdicts],
+            verdicts=_verdicts(run),
             answer=answer(run),
             figures=figures,
             timelines=timelines,
@@ -94,10 +95,26 @@ def _device_name(run: RunTables) -> str:
     return str(named or next((row["device"] for row in run.rows if "device" in row), "an unknown device"))
 
 
+def _question(run: RunTables) -> str:
+    """Return the file's question; of several experiments what all of them ask together."""
+    asked = str(run.manifest.get("question", ""))
+    return asked or (f"Which claims hold on {_device_name(run)}?" if run.of_several else "")
+
+
+def _verdicts(run: RunTables) -> list[tuple[str, list[Mapping[str, str]]]]:
+    """Return the verdicts in the order of the file; of several experiments by their word, so that many can be looked through."""
+    told = [_verdict(row) for row in run.verdicts]
+    if not run.of_several:
+        return [("", told)] if told else []
+    groups = [(word, [each for each in told if each["verdict"] == word]) for word in WORST_FIRST]
+    return [(f"{len(group)} {word}", group) for word, group in groups if group]
+
+
 def _verdict(row: Row) -> Mapping[str, str]:
     figure, low, high = (cell if isinstance(cell, int | float) else None for cell in map(row.get, ("figure", "low", "high")))
     measured, interval = measured_text(figure, low, high, str(row.get("unit", "")))
     words = {name: str(row.get(name, "")) for name in ("claim", "verdict", "limit", "reason", "source")}
+    words["limit"] = limit_text(words["limit"], str(row.get("unit", "")))
     return words | {"measured": f"{measured} ({interval})" if interval else measured}
 
 

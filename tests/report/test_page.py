@@ -201,3 +201,17 @@ def test_the_published_page_is_that_of_the_published_run() -> None:
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["run_id"] in published, "make tables writes it"
     assert (ROOT / "docs" / "pictures" / "overlap.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_many_claims_are_grouped_by_verdict_the_refuted_first(tmp_path: Path) -> None:
+    rows = [transfer(MIB, 1.0, experiment=name) for name in ("one", "two")]
+    rows.append(LEAD | {"experiment": "two", "status": "failed", "reason": "refused, as wanted"})
+    verdicts = [
+        {"claim": f"claim {word}", "verdict": word, "limit": "at most 2", "figure": 1.0, "unit": "ms", "reason": "so"}
+        for word in ("confirmed", "confirmed", "refuted")
+    ]
+    elements = parsed(run_folder(tmp_path, rows, verdicts=verdicts, question=""))
+    assert "Which claims hold on NVIDIA X?" in elements.text
+    assert elements.text.index("1 refuted") < elements.text.index("claim refuted") < elements.text.rindex("2 confirmed")
+    assert "(expected: at most 2 ms)" in elements.text
+    assert [attributes.get("class") for tag, attributes in elements.found if tag == "li"].count("grave") == 0
