@@ -55,13 +55,17 @@ class Problem:
     def sentence(self) -> str:
         """Return `file:line:column: path: message; allowed; hint` in one line."""
         place = self.file + (f":{self.line}:{self.column}" if self.line else "")
+        return f"{place}: {self.path + ': ' if self.path else ''}{self.reason()}"
+
+    def reason(self) -> str:
+        """Return `message; allowed; hint`, without the place."""
         told = not self.value or re.search(rf"(?<!\w){re.escape(self.value)}(?!\w)", self.message)
         parts = [self.message if told else f"{self.message}, got {self.value}"]
         if self.allowed:
             parts.append(f"allowed: {self.allowed}")
         if self.hint:
             parts.append(self.hint)
-        return f"{place}: {self.path + ': ' if self.path else ''}{'; '.join(parts)}"
+        return "; ".join(parts)
 
 
 class SpecError(InputError):

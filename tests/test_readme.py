@@ -33,6 +33,16 @@ def test_every_make_target_that_the_readme_names_exists() -> None:
     assert [target for target in sorted(named) if not re.search(rf"^{target}:", makefile, re.MULTILINE)] == []
 
 
+@pytest.mark.parametrize("page", ["README.md", "Makefile"])
+def test_the_settings_that_are_shown_change_the_file_that_is_shown(page: str, tmp_path: Path) -> None:
+    """The expectation's case is gone then, so that it stays undecided, which is no failure."""
+    (shown,) = re.findall(r"SET='([^']+)'", (ROOT / page).read_text(encoding="utf-8"))
+    settings = [word for pair in shown.split(";") for word in ("--set", pair)]
+    run = CliRunner().invoke(cli.app, ["run", "overlap", "--device", "simulated:test", "--out", str(tmp_path), *settings])
+    assert run.exit_code == 0, run.output
+    assert "--set changed its cases: no case of overlapped has this chunk, got 32MiB; allowed: 8MiB, 16MiB" in run.output
+
+
 def test_every_table_has_its_block() -> None:
     assert [name for name, _ in BLOCK.findall(TEXT)] == list(TABLES)
 

@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, PrivateAttr, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
 from runner.scenarios.base import Scenario, StrictModel
@@ -120,6 +120,18 @@ class Clause(StrictModel):
 
     claim: str = Field(min_length=1, max_length=500, description="The expectation in words.")
     source: str = Field("", max_length=1000, description="The sentence that it tests, as its document has it.")
+    _cases_gone: str = PrivateAttr("")
+
+    @property
+    def cases_gone(self) -> str:
+        """Why the grid has not the cases that it needs any more, since `--set` changed them; empty where it has."""
+        return self._cases_gone
+
+    def without_cases(self, why: str) -> Self:
+        """Return the same clause, which nothing can judge, for the reason given."""
+        clause = self.model_copy()
+        clause._cases_gone = why
+        return clause
 
     def selections(self) -> Iterator[Selection]:
         """Yield every selection, in the order of the model."""

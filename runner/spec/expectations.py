@@ -32,12 +32,17 @@ Found = tuple[Mapping[str, Any], Scenario]
 
 @dataclass(slots=True)
 class Expectations:
-    """Reads the clauses of a document; `problems` holds what is wrong with them, `selections` every selection as parsed."""
+    """Reads the clauses of a document.
+
+    `problems` holds what is wrong with them, `unmet` what the grid lacks for them, by the index of the clause, and `selections`
+    every selection as parsed.
+    """
 
     document: Document
     scenarios: Mapping[str, ScenarioSpec]
     names: tuple[str, ...]
     problems: list[Problem] = field(default_factory=list)
+    unmet: dict[int, list[Problem]] = field(default_factory=dict)
     selections: dict[Path, Selection] = field(default_factory=dict)
     _cases: dict[str, list[Found] | None] = field(default_factory=dict)
 
@@ -50,10 +55,14 @@ class Expectations:
                 self._entry(("expect", index), entry, model)
 
     def applied(self, experiment: Experiment) -> Experiment:
-        """Return the experiment with the parsed selections in its clauses; there must be no problem with them."""
-        return experiment.model_copy(
-            update={"expect": tuple(map(self._with_selections, range(len(experiment.expect)), experiment.expect))}
-        )
+        """Return the experiment with the parsed selections in its clauses; there must be no problem with them.
+
+        A clause for which the grid lacks something is told why.
+        """
+        clauses = list(map(self._with_selections, range(len(experiment.expect)), experiment.expect))
+        for index, lacking in self.unmet.items():
+            clauses[index] = clauses[index].without_cases(f"--set changed its cases: {lacking[0].reason()}")
+        return experiment.model_copy(update={"expect": tuple(clauses)})
 
     def _with_selections(self, index: int, clause: Clause) -> Clause:
         changes: dict[str, Any] = {}
@@ -125,9 +134,7 @@ class Expectations:
             values = _values_of(spec, name)
             if values is not None and value not in values:
                 allowed = ", ".join(_shown(spec, name, each) for each in values)
-                self.problems.append(
-                    self.document.problem((*loc, name), f"no case of {spec.name} has this {name}", allowed=allowed)
-                )
+                self._lacks(loc, self.document.problem((*loc, name), f"no case of {spec.name} has this {name}", allowed=allowed))
                 return None
         if spec.name not in self._cases:
             self._cases[spec.name] = _cases_of(spec)
@@ -137,7 +144,7 @@ class Expectations:
         found = [case for case in cases if selection.selects(spec.name, case[1])]
         if not found:
             hint = "its values are excluded or move together otherwise"
-            self.problems.append(self.document.problem(loc, f"no case of {spec.name} matches", told=False, hint=hint))
+            self._lacks(loc, self.document.problem(loc, f"no case of {spec.name} matches", told=False, hint=hint))
         return found
 
     def _over(self, loc: Path, entry: Mapping[str, Any], at: Path, met: Sequence[Found] | None) -> None:
@@ -149,15 +156,15 @@ class Expectations:
         if over not in axes:
             hint = guess(over, tuple(axes))
             message, allowed = f"{spec.name} has no such axis", ", ".join(axes) or "none, it has no axis"
-            self.problems.append(self.document.problem((*loc, "over"), message, allowed=allowed, hint=hint))
+            self._lacks(loc, self.document.problem((*loc, "over"), message, allowed=allowed, hint=hint))
         elif not all(isinstance(value, int | float) and not isinstance(value, bool) for value in axes[over].values):
-            self.problems.append(self.document.problem((*loc, "over"), "an axis of numbers or sizes is expected"))
+            self._lacks(loc, self.document.problem((*loc, "over"), "an axis of numbers or sizes is expected"))
         elif beside := [axis.name for group in spec.groups if axes[over] in group for axis in group if axis.name != over]:
             message = f"{over} moves together with {', '.join(beside)}, so that no trend is of {over} alone"
-            self.problems.append(self.document.problem((*loc, "over"), message))
+            self._lacks(loc, self.document.problem((*loc, "over"), message))
         elif met and len({value_at(model, over) for _, model in met}) < FEWEST_PLACES:
             message = f"the selection has fewer than {FEWEST_PLACES} values of {over}, which show no trend"
-            self.problems.append(self.document.problem((*loc, "over"), message))
+            self._lacks(loc, self.document.problem((*loc, "over"), message))
 
     def _partners(self, loc: Path, other_loc: Path, mine: Sequence[Found], others: Sequence[Found]) -> None:
         """Check that each case of one selection has at most one partner in the other, and that some has one."""
@@ -165,13 +172,17 @@ class Expectations:
         counts = [sum(joined(axes, their_axes, fixed) for their_axes, _ in others) for axes, _ in mine]
         if not any(counts):
             message = "no case of the one selection has a partner in the other with the same values on the axes that both have"
-            self.problems.append(self.document.problem(other_loc, message, told=False))
+            self._lacks(loc, self.document.problem(other_loc, message, told=False))
         elif max(counts) > 1:
             spec = self.scenarios[self.selections[other_loc].scenario]
             alone = [axis.name for axis in spec.axes if axis.name not in self.selections[other_loc].fields()]
             message = f"{max(counts)} cases of {spec.name} stand against one case"
             hint = f"fix one value of {' or '.join(alone)}" if alone else ""
-            self.problems.append(self.document.problem(other_loc, message, told=False, hint=hint))
+            self._lacks(loc, self.document.problem(other_loc, message, told=False, hint=hint))
+
+    def _lacks(self, loc: Path, problem: Problem) -> None:
+        """Note what the grid lacks for the clause in which `loc` lies."""
+        self.unmet.setdefault(int(loc[1]), []).append(problem)
 
 
 def _selection_places(loc: Path, entry: Mapping[str, Any], model: type[Clause]) -> Iterator[tuple[Path, Any]]:

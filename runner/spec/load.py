@@ -23,7 +23,7 @@ from runner.spec.overrides import override
 from runner.spec.places import Document, nearest
 from runner.spec.problems import guess, translate
 from runner.spec.scenario import ScenarioSpec, read_scenario
-from runner.spec.text import read_source
+from runner.spec.text import SourceText, read_source
 
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
 _MOST_PROBLEMS: Final = 100
@@ -64,7 +64,8 @@ def load_experiment(path: str | Path, overrides: Sequence[str] = ()) -> LoadedEx
     problems += faults
     expectations = Expectations(document, {spec.name: spec for spec in scenarios}, tuple(_mappings(document)))
     expectations.read()
-    problems += _check_baseline(document) + expectations.problems + problems_of(document, tuple(_mappings(document)), scenarios)
+    problems += _check_baseline(document) + expectations.problems + _unmeetable(source, expectations, overrides)
+    problems += problems_of(document, tuple(_mappings(document)), scenarios)
     if problems or experiment is None:
         for spec in scenarios:
             problems += faults_of(document, spec, _CHECKED_BESIDE)
@@ -72,6 +73,22 @@ def load_experiment(path: str | Path, overrides: Sequence[str] = ()) -> LoadedEx
     digest = hashlib.sha256(json.dumps(document.content).encode()).hexdigest()
     experiment = expectations.applied(experiment)
     return LoadedExperiment(found, source.original, tuple(overrides), digest, experiment, tuple(scenarios), document)
+
+
+def _unmeetable(source: SourceText, expectations: Expectations, overrides: Sequence[str]) -> list[Problem]:
+    """Return what the grid lacks for expectations, apart from those whose cases `--set` took away: they stay undecided.
+
+    These are as the file has them, and the file's own grid has what they need.
+    """
+    unmet = dict(expectations.unmet)
+    if overrides and unmet:
+        document, _ = read_document(source.text, source.file)
+        of_file = Expectations(document, {spec.name: spec for spec in _read_scenarios(document)[0]}, tuple(_mappings(document)))
+        of_file.read()
+        before, now = document.content.get("expect"), expectations.document.content["expect"]
+        kept = [index for index in unmet if isinstance(before, list) and now[index] in before[index : index + 1]]
+        unmet = {index: lacking for index, lacking in unmet.items() if index not in kept or index in of_file.unmet}
+    return [problem for lacking in unmet.values() for problem in lacking]
 
 
 def find_experiment(text: str | Path) -> Path:

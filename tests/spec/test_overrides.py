@@ -90,3 +90,33 @@ def test_a_case_refused_for_an_override_names_it(tmp_path: Path) -> None:
     problem = only_problem(tmp_path, TWINS, ["scenarios.two.chunk=128MiB"])
     assert problem.file == "--set scenarios.two.chunk=128MiB"
     assert problem.path == "scenarios.two.chunk"
+
+
+EXPECTING = (
+    TWINS.replace("chunk: 1MiB", "chunk: [1MiB, 2MiB, 4MiB]")
+    + """expect:
+  - claim: one is no slower
+    of: {scenario: one, chunk: 2MiB}
+    against: {scenario: two, chunk: 2MiB}
+    metric: wall_ms
+    ratio: {at_most: 1}
+  - {claim: time falls, of: {scenario: three}, metric: wall_ms, over: chunk, exponent: {at_most: 0}}
+"""
+)
+
+
+def test_an_expectation_whose_cases_an_override_takes_away_stays_and_says_so(tmp_path: Path) -> None:
+    assert [clause.cases_gone for clause in load(tmp_path, EXPECTING).experiment.expect] == ["", ""]
+    first, second = load(
+        tmp_path, EXPECTING, ["scenarios.two.chunk=1MiB", "scenarios.three.chunk=[1MiB, 2MiB]"]
+    ).experiment.expect
+    assert first.cases_gone == "--set changed its cases: no case of two has this chunk, got 2MiB; allowed: 1MiB"
+    assert second.cases_gone.startswith("--set changed its cases: the selection has fewer than 3 values of chunk")
+
+
+def test_an_expectation_that_lacks_cases_in_the_file_or_by_its_own_override_is_refused(tmp_path: Path) -> None:
+    wrong = EXPECTING.replace("two, chunk: 2MiB", "two, chunk: 8MiB")
+    assert only_problem(tmp_path, wrong, ["measure.samples=3"]).path == "expect[0].against.chunk"
+    assert only_problem(tmp_path, wrong, ["scenarios.two.chunk=1MiB"]).path == "expect[0].against.chunk"
+    assert only_problem(tmp_path, EXPECTING, ["expect.0.of.chunk=8MiB"]).path == "expect[0].of.chunk"
+    assert only_problem(tmp_path, EXPECTING, ["expect.1.of={scenario: three, chunk: 1MiB}"]).path == "expect[1].over"
