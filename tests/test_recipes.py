@@ -13,6 +13,13 @@ import pytest
 from tests.docs.blocks import blocks_of
 
 ROOT = Path(__file__).resolve().parents[1]
+TABLE = "ALLOCATE: Final[dict[str, Allocate]] = {\n"
+KNOWN_TO_BOTH = """
+from runner.device.cuda.memory import ALLOCATE
+from runner.memory import DEVICE, KINDS
+assert set(ALLOCATE) == {*KINDS, DEVICE}, sorted(ALLOCATE)
+assert ALLOCATE["locked"].__name__ == "allocate_locked"
+"""
 
 
 @pytest.fixture
@@ -59,12 +66,16 @@ def test_a_new_kind_of_scenario_is_a_file_and_its_name(checkout: Path) -> None:
 
 def test_a_new_kind_of_buffer_is_a_row_a_function_and_an_entry(checkout: Path) -> None:
     given = recipe("buffer-kind.md")
-    assert sorted(given) == ["new.yaml", "runner/device/profiles/test.yaml", "runner/memory.py"]
+    memory = "runner/device/cuda/memory.py"
+    assert sorted(given) == [f"ALLOCATE in {memory}", "new.yaml", memory, "runner/device/profiles/test.yaml", "runner/memory.py"]
     change(checkout / "runner/memory.py", '"mapped", "managed"]', '"mapped", "managed", "locked"]')
     change(checkout / "runner/memory.py", "_ROWS: Final = (\n", f"_ROWS: Final = (\n{given['runner/memory.py']}")
+    change(checkout / memory, "\n\nAllocate = ", f"\n\n{given[memory]}\n\nAllocate = ")
+    change(checkout / memory, TABLE, f"{TABLE}{given[f'ALLOCATE in {memory}']}")
     profile = "runner/device/profiles/test.yaml"
     change(checkout / profile, "\n  pageable:", f"\n{given[profile]}  pageable:")
     row = run(checkout, given["new.yaml"])
     assert (row["status"], row["buffer"], row["memory_actual"]) == ("ok", "locked", "h2d_host=pinned")
     # 10 MB at 5 GB/s, and the microsecond of the event before them.
     assert float(row["median_event_ms"]) == 2.001
+    subprocess.run([sys.executable, "-c", KNOWN_TO_BOTH], cwd=checkout, check=True)
