@@ -22,6 +22,7 @@ from runner.report.cases import (
     varying_axes,
 )
 from runner.report.gain import gain_sentences
+from runner.report.predictions import asks_of_a_model, prediction_sentence
 from runner.report.reading import RunTables
 from runner.rows import Row
 from runner.units import counted
@@ -53,6 +54,13 @@ def answer(run: RunTables) -> list[str]:
         return ["No case gave a number, so there is no answer."]
     if run.of_several:
         return [_counts_sentence(run.verdicts)]
+    if asks_of_a_model(run):
+        return [prediction_sentence(run)]
+    return [*_of_the_machine(run, rows, axes), *filter(None, [prediction_sentence(run)])]
+
+
+def _of_the_machine(run: RunTables, rows: Sequence[Row], axes: Sequence[str]) -> list[str]:
+    """Answer from what was measured alone."""
     if isinstance(asked := run.manifest.get("answers"), list) and asked:
         return [str(sentence) for sentence in asked]
     if baseline := baseline_of(rows):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,6 +60,8 @@ def read_run(folder: Path) -> RunTables:
     ours = [row for row in rows if row.get("run_id") == manifest.get("run_id", row.get("run_id"))]
     check_count(folder, len(ours), manifest)
     predicted, unread = _predicted(folder / "predicted.csv", columns)
+    if not predicted:
+        predicted = _of_this_run(_predicted(folder.parent / "predicted.csv", columns)[0], ours)
     return RunTables(
         folder,
         columns,
@@ -70,6 +72,12 @@ def read_run(folder: Path) -> RunTables:
         len(rows) - len(ours),
         (*doubts, *unread),
     )
+
+
+def _of_this_run(predicted: tuple[Row, ...], rows: Sequence[Row]) -> tuple[Row, ...]:
+    """Return predictions that were found beside a run's folder, where validations put them, if they are of its cases."""
+    cases = {row.get("case_id") for row in rows}
+    return predicted if all(row.get("case_id") in cases for row in predicted) else ()
 
 
 def _predicted(path: Path, columns: Mapping[str, Column]) -> tuple[tuple[Row, ...], tuple[str, ...]]:

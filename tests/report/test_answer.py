@@ -116,3 +116,36 @@ def test_of_many_reasons_the_commonest_are_told(tmp_path: Path) -> None:
     sentences = [doubt.sentence for doubt in warnings(made(tmp_path, rows))]
     assert len(sentences) == 6
     assert sentences[-1] == "… and 3 other reasons, in the table below."
+
+
+def predictions(rows: Sequence[Row], *errors: float) -> list[Row]:
+    pairs = zip(rows, errors, strict=True)
+    return [
+        {"case_id": row["case_id"], "figure": "event_ms", "measured_ms": 1.0, "predicted_ms": 1.0, "error_percent": error}
+        for row, error in pairs
+    ]
+
+
+def test_a_run_that_asks_of_a_profile_is_answered_by_its_errors(tmp_path: Path) -> None:
+    rows = [transfer(size * MIB, 50.0) for size in (1, 2, 4)]
+    run = made(tmp_path / "model" / "run", rows, experiment="validate", predicted=predictions(rows, 3.0, -28.4, 1.0))
+    expected = "The profile predicts half of 3 cases within 3.0 %; its largest error is 28.4 %, of copy (size 2MiB)."
+    assert answer(run) == [expected]
+    (run.folder / "predicted.csv").rename(tmp_path / "model" / "predicted.csv")
+    assert answer(read_run(run.folder)) == [expected], "a validation lies beside the run"
+    (tmp_path / "model" / "predicted.csv").unlink()
+    (way,) = answer(read_run(run.folder))
+    assert way.startswith("How well a profile predicts this run is told by: dmalab compare ")
+
+
+def test_predictions_of_any_run_are_told_behind_its_answer(tmp_path: Path) -> None:
+    rows = [transfer(MIB, 50.0)]
+    first, second = answer(made(tmp_path / "run", rows, predicted=predictions(rows, 4.0)))
+    assert "50 GB/s" in first
+    assert second == "The profile predicts half of 1 case within 4.0 %; its largest error is 4.0 %, of copy."
+
+
+def test_predictions_of_other_cases_beside_a_run_are_not_its_own(tmp_path: Path) -> None:
+    rows = [transfer(MIB, 50.0)]
+    made(tmp_path, rows, predicted=predictions([{"case_id": "c_other"}], 4.0))
+    assert len(answer(made(tmp_path / "run", rows))) == 1
