@@ -24,6 +24,20 @@ def test_the_yaml_of_the_readme_loads(tmp_path: Path) -> None:
     cases = list(expand(load_experiment(path)))
     assert len(cases) == 17
     assert sum(bool(case.excluded) for case in cases) == 1
+    shown, real = load_experiment(path), load_experiment("overlap")
+    assert shown.experiment.name != real.experiment.name, "it is not the same file"
+    assert [case.model.columns() for case in expand(real)] == [case.model.columns() for case in cases], "but for the exclusion"
+
+
+def test_the_example_excludes_no_case_that_its_table_calls_the_best(tmp_path: Path) -> None:
+    (block,) = re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)
+    path = tmp_path / "readme.yaml"
+    path.write_text(block, encoding="utf-8")
+    rows = read_rows(REFERENCE / "overlap" / "summary.csv")
+    best = min(rows, key=lambda row: float(row["median_wall_ms"]))
+    excluded = [case.model.columns() for case in expand(load_experiment(path)) if case.excluded]
+    assert excluded
+    assert all((str(each["chunk_bytes"]), str(each["streams"])) != (best["chunk_bytes"], best["streams"]) for each in excluded)
 
 
 def test_every_make_target_that_the_readme_names_exists() -> None:
