@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -13,7 +14,7 @@ from rich.text import Text
 from runner.device.contract import DeviceFacts
 from runner.expand import Case
 from runner.flow import RunOutcome
-from runner.measure.result import CaseResult
+from runner.measure.result import FLAGS, CaseResult
 from runner.measure.spent import measuring_share
 from runner.pricing import Price
 from runner.rows import Row, RunInfo, each_summary_row
@@ -99,9 +100,13 @@ def case_line(result: CaseResult, done: int, total: int, seconds_left: float) ->
 
 
 def closing_lines(outcome: RunOutcome, rows: Sequence[Row]) -> list[str]:
-    """Say what came out: the speedup, the verdicts, what went wrong, and where the files are; `rows` are of `rows_of`."""
+    """Say what came out: what the flags mean, the speedup, the verdicts, what went wrong, and where the files are.
+
+    `rows` are of `rows_of`.
+    """
     baseline = outcome.loaded.experiment.baseline
     return [
+        *flag_lines(outcome.results),
         *([speedup_sentence(rows, outcome.results, baseline, outcome.loaded.experiment.measure.clock)] if baseline else []),
         *map(verdict_line, outcome.verdicts),
         *outcome.answers,
@@ -187,6 +192,12 @@ def speedup_sentence(rows: Sequence[Row], results: Sequence[CaseResult], baselin
         return f"{name} is the best and no faster: {mine:.4g} ms against {mine * speedup:.4g} ms of {baseline}{bounds}."
     verb = "is the best" if speedup > 1 else "is the best and still slower"
     return f"{name} {verb}: {mine:.4g} ms against {mine * speedup:.4g} ms of {baseline}, {speedup:.2f} times as fast{bounds}."
+
+
+def flag_lines(results: Sequence[CaseResult]) -> list[str]:
+    """Say of each flag of the cases what it means, the most frequent first."""
+    flags = Counter(flag for result in results for flag in result.flags)
+    return [f"{flag}, {count:,} of {_count(len(results), 'case')}: {FLAGS[flag]}." for flag, count in flags.most_common()]
 
 
 def trouble_lines(results: Sequence[CaseResult]) -> list[str]:

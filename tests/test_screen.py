@@ -13,11 +13,12 @@ from rich.text import Text
 from runner.device.contract import DeviceFacts
 from runner.flow import RunOutcome
 from runner.measure import spent
-from runner.measure.result import CaseResult
+from runner.measure.result import FLAGS, CaseResult
 from runner.screen import (
     Grid,
     case_line,
     closing_lines,
+    flag_lines,
     opening_lines,
     rows_of,
     summary_grid,
@@ -175,6 +176,16 @@ def test_an_axis_of_mappings_is_told_by_their_keys() -> None:
         "[1/2] one compute_passes 2: 4 ms",
         "[1/2] one compute_ratio 1.5: 4 ms",
     ]
+
+
+def test_each_flag_is_explained_below_the_table_with_how_many_cases_carry_it(loaded: LoadedExperiment) -> None:
+    flagged = [("noisy",), ("bound_above_twin", "noisy"), ()]
+    results = [replace(ring(4.0, MIB, 2), flags=flags) for flags in flagged]
+    lines = closing(outcome(loaded, *results))
+    assert lines[0] == "noisy, 2 of 3 cases: the interval of the median is wider than 5 % of it."
+    assert lines[1].startswith("bound_above_twin, 1 of 3 cases: its parts, measured alone, took longer than all of its work")
+    assert not any("of 3 cases" in line for line in lines[2:])
+    assert len(flag_lines([replace(results[0], flags=tuple(FLAGS))])) == len(FLAGS), "every flag has a sentence"
 
 
 def test_without_a_terminal_there_are_plain_lines(loaded: LoadedExperiment) -> None:
