@@ -89,7 +89,8 @@ def test_fastest_has_every_strategy_and_answers_for_both_jobs(tmp_path: Path) ->
     assert {result.status for result in outcome.results} == {"ok"}
     assert outcome.answers == (
         "For data that begin and end in ordinary memory the fastest on simulated:test is ring_two_lanes (chunk 4MiB, "
-        "streams 4): 34.88 ms, 1.3 times the 26.84 ms of its slowest part alone; the next simpler, ring_threads (chunk 4MiB, staging_threads 4), takes 41.4 ms, 1.19 times as long.",
+        "streams 4): 34.88 ms, 1.3 times the 26.84 ms of its slowest part alone; the next simpler, ring_threads (chunk 4MiB, "
+        "staging_threads 4), takes 41.4 ms, 1.19 times as long.",
         "For data that are page-locked already the fastest on simulated:test is direct (chunk 1MiB, streams 3): 33.97 ms, "
         "1.27 times the 26.84 ms of its slowest part alone; the next simpler, pinned_loop (chunk 32MiB), takes 80.56 ms, "
         "2.37 times as long.",
