@@ -135,7 +135,7 @@ def test_runs_are_made_in_processes_and_one_that_fails_is_a_goal_missed(
         (False, verdicts[2].met),
     ]
     assert "there is no such file" in verdicts[0].told
-    assert made[1].measuring_s > made[0].measuring_s > 0
+    assert min(run.measuring_s for run in made) > 0
 
 
 def test_everything_seen_is_written(goals: ModuleType, gpu: ModuleType, tmp_path: Path) -> None:
