@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from runner import cli
@@ -45,6 +47,15 @@ def test_every_make_target_that_the_readme_names_exists() -> None:
     named = set(re.findall(r"(?:`|\$ )make ([a-z-]+)", TEXT))
     assert {"run", "test", "plan"} <= named
     assert [target for target in sorted(named) if not re.search(rf"^{target}:", makefile, re.MULTILINE)] == []
+
+
+def test_the_verbs_that_take_json_are_named_one_by_one() -> None:
+    verbs: Any = typer.main.get_command(cli.app)
+    taking = {name for name, verb in verbs.commands.items() if any("--json" in each.opts for each in verb.params)}
+    (sentence,) = re.findall(r"for scripts (.*?) take `--json`", TEXT)
+    assert set(re.findall(r"`([a-z]+)`", sentence)) == taking
+    table = (ROOT / "docs" / "install.md").read_text(encoding="utf-8").partition("| verb | its object |")[2].partition("```")[0]
+    assert set(re.findall(r"^\| `([a-z]+)` \|", table, re.MULTILINE)) == taking
 
 
 @pytest.mark.parametrize("page", ["README.md", "Makefile"])
