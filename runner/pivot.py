@@ -22,6 +22,8 @@ from runner.units import counted, parse_size
 
 MOST_NAMED: Final = 12
 """Values that a refusal lists."""
+_PLACES: Final = ("host", "gpu_uuid")
+"""What tells the cases of a run of many GPUs apart beside their axes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +152,7 @@ def _parsed(column: Column, value: str) -> Cell:
 
 def _ambiguous(one: Row, other: Row, names: Mapping[str, Column]) -> str:
     used = {column.name for column in names.values()}
-    apart = [name for name in ("scenario", *AXIS_NAMES) if one.get(name) != other.get(name) and name not in used]
+    apart = [name for name in ("scenario", *AXIS_NAMES, *_PLACES) if one.get(name) != other.get(name) and name not in used]
     choices = ", ".join(f"{name} ({shown(name, one.get(name))} or {shown(name, other.get(name))})" for name in apart)
     return (
         f"the cases {one.get('case_id')} and {other.get('case_id')} fall into one cell; choose with --where KEY=VALUE: "

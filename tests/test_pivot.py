@@ -84,6 +84,15 @@ def test_where_every_case_was_skipped_the_reason_is_told_instead_of_an_empty_gri
         pivot(run, "chunk", "streams")
 
 
+def test_of_a_run_of_several_gpus_one_is_chosen(tmp_path: Path) -> None:
+    gpus = [transfer(MIB, rate, host="here", gpu_uuid=f"GPU-{rate}") for rate in (1.0, 2.0)]
+    run = made(tmp_path, gpus)
+    with pytest.raises(InputError, match=r"they differ in gpu_uuid \(GPU-1.0 or GPU-2.0\)$"):
+        pivot(run, "size", "buffer", "gb_per_s")
+    assert pivot(run, "size", "buffer", "gb_per_s", ["gpu_uuid=GPU-2.0"]).cells == ((2.0,),)
+    assert pivot(run, "size", "gpu_uuid", "gb_per_s").cells == ((1.0, 2.0),)
+
+
 def test_the_figure_is_the_time_that_gives_the_rate_where_none_is_asked_for(tmp_path: Path) -> None:
     copies = pivot(made(tmp_path / "copies", [transfer(MIB, 1.0), transfer(2 * MIB, 1.0)]), "size", "buffer")
     assert (copies.values, copies.cells) == ("median_event_ms", ((MIB / 1e6,), (2 * MIB / 1e6,)))
