@@ -229,7 +229,7 @@ def price_lines(loaded: LoadedExperiment, price: Price) -> list[str]:
             f"{_count(count, 'case')} of {price.priced:,} looked at would be skipped: {why}"
             for why, count in price.skipped.items()
         ),
-        f"estimated time: {format_seconds(price.seconds)} ({guess}; no promise)",
+        f"estimated time: {format_seconds(price.seconds)} on a real GPU ({guess}; no promise); a simulated run only computes it",
     ]
 
 
