@@ -139,8 +139,9 @@ def _software(missing: Level, environment: Mapping[str, str], system: System) ->
         return find
 
     yield Check("python", "ok", f"{platform.python_version()}, NumPy {_version('numpy')}")
-    ready = cuda_line(in_checkout())
-    yield _piece("driver", driver, missing, f"{system.install('driver')}; or use device: simulated, which needs none")
+    found = _piece("driver", driver, missing, f"{system.install('driver')}; or use device: simulated, which needs none")
+    yield found
+    ready = cuda_line(in_checkout(), driver=found.level == "ok")
     yield _piece("pycuda", package("pycuda.driver", "pycuda", "PyCUDA"), missing, ready)
     yield _piece("cuda-bindings", package("cuda.bindings.driver", "cuda-bindings", "cuda-bindings"), missing, ready)
     lacking = (

@@ -112,9 +112,13 @@ def pip_line(what: str) -> str:
     return f"type: {sys.executable} -m pip install {what}"
 
 
-def cuda_line(checkout: bool) -> str:
-    """Return the line that makes PyCUDA and what it needs ready, in a checkout or for an installed dmalab."""
-    return "type: make cuda" if checkout else "type: dmalab install-cuda"
+def cuda_line(checkout: bool, *, driver: bool) -> str:
+    """Return the line that makes PyCUDA and what it needs ready, in a checkout or for an installed dmalab.
+
+    It stops where there is no `driver`, so that this comes first.
+    """
+    line = "type: make cuda" if checkout else "type: dmalab install-cuda"
+    return line if driver else f"after the driver, {line}"
 
 
 def in_checkout() -> bool:

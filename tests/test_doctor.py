@@ -54,6 +54,19 @@ def test_without_a_gpu_the_simulated_device_serves(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_gpu")
+def test_what_needs_the_driver_comes_after_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(name: str) -> None:
+        raise DeviceUnavailable(name, "there is no driver", "install one")
+
+    monkeypatch.setattr("runner.device.cuda.opening.require_driver_library", refuse)
+    monkeypatch.setattr("runner.device.cuda.opening.load_module", lambda name, module, label: refuse(name))
+    diagnosis = diagnose("auto", tmp_path, QUIET)
+    assert found(diagnosis, "pycuda")[0].remedy.startswith("after the driver, type: ")
+    monkeypatch.setattr("runner.device.cuda.opening.require_driver_library", lambda name: None)
+    assert found(diagnose("auto", tmp_path, QUIET), "pycuda")[0].remedy.startswith("type: ")
+
+
+@pytest.mark.usefixtures("no_gpu")
 def test_a_real_device_that_was_asked_for_and_is_not_there_is_bad(tmp_path: Path) -> None:
     diagnosis = diagnose("cuda", tmp_path, QUIET)
     (device,) = found(diagnosis, "device")

@@ -265,5 +265,6 @@ def test_a_system_is_told_by_its_files(tmp_path: Path) -> None:
 
 def test_lines_for_this_very_python_and_this_very_dmalab() -> None:
     assert pip_line("nvidia-ml-py") == f"type: {sys.executable} -m pip install nvidia-ml-py"
-    assert cuda_line(in_checkout()) == "type: make cuda"
-    assert cuda_line(False) == "type: dmalab install-cuda"
+    assert cuda_line(in_checkout(), driver=True) == "type: make cuda"
+    assert cuda_line(False, driver=True) == "type: dmalab install-cuda"
+    assert cuda_line(False, driver=False) == "after the driver, type: dmalab install-cuda"
