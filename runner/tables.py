@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import shlex
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -146,4 +147,7 @@ def write_lines(path: Path, content: Iterable[bytes]) -> None:
 
 
 def _not_written(path: Path, error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        folder = path.parent
+        return f"{path} cannot be written: there is no folder {folder}; type: mkdir -p {shlex.quote(str(folder))}"
     return f"{path} cannot be written: {error.strerror}; choose another place for it"

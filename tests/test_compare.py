@@ -244,7 +244,7 @@ def test_a_run_is_not_compared_with_itself_and_its_copy_is_doubted(tmp_path: Pat
     ("option", "name", "code", "words"),
     [
         ("--picture", "c.gif", 2, "names no format that can be drawn; allowed: .svg, .png, .pdf"),
-        ("--csv", "none/c.csv", 3, "cannot be written: No such file or directory; choose another place for it"),
+        ("--csv", "none/c.csv", 3, "none/c.csv cannot be written: there is no folder "),
         ("--picture", "none/c.svg", 3, "cannot be written"),
         ("--csv", "", 2, "is a folder; name a file in it"),
     ],

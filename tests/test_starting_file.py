@@ -83,6 +83,13 @@ def test_a_wish_that_cannot_be_met_is_refused_and_leaves_no_file(tmp_path: Path)
         name_of(Path("42.yaml"))
 
 
+def test_a_folder_that_is_not_there_is_named_with_what_makes_it(tmp_path: Path) -> None:
+    result = init(tmp_path / "my files" / "mine.yaml")
+    folder = tmp_path / "my files"
+    assert result.exit_code == 3
+    assert result.stderr == f"{folder}/mine.yaml cannot be written: there is no folder {folder}; type: mkdir -p '{folder}'\n"
+
+
 def test_a_file_in_the_checkout_finds_its_schema_by_a_short_way() -> None:
     root = schema_file().parents[1]
     assert cli_start._way_to_schema(root / "experiments" / "claims" / "new.yaml") == "../../schema/experiment.schema.json"
