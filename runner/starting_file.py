@@ -47,6 +47,8 @@ class Wishes:
     device: str = "auto"
 
 
+COMMENT_COLUMN: Final = 34
+"""Where comments behind values begin, counted from 0."""
 HEAD: Final = Template("""\
 # yaml-language-server: $$schema=$schema
 # Check it: dmalab validate $file    What it would do: dmalab plan $file    Run it: dmalab run $file
@@ -159,7 +161,7 @@ def starting_text(wishes: Wishes, file: Path, schema: str) -> str:
         sizes=_listed(sizes), largest=sizes[-1], buffers=_listed(buffers), first=buffers[0], last=buffers[-1]
     )
     body = filled if len(set(buffers)) > 1 else filled.partition("\nexpect:")[0]
-    return head + body.rstrip("\n") + "\n"
+    return "".join(f"{_aligned(line)}\n" for line in (head + body).rstrip("\n").split("\n"))
 
 
 def name_of(file: Path) -> str:
@@ -190,3 +192,12 @@ def wishes_by_asking(ask: Callable[[str, str], str]) -> Wishes:
 
 def _listed(values: Sequence[str]) -> str:
     return values[0] if len(values) == 1 else f"[{', '.join(values)}]"
+
+
+def _aligned(line: str) -> str:
+    """Put the comment behind a value into the column of all the others, or right behind a value that reaches beyond it.
+
+    The question has none, but may have the sign of one.
+    """
+    value, sign, comment = line.partition(" # ")
+    return f"{value.rstrip():<{COMMENT_COLUMN - 1}}{sign}{comment}" if sign and not line.startswith("question:") else line

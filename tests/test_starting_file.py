@@ -29,7 +29,9 @@ def test_every_first_file_runs_and_explains_itself(tmp_path: Path, about: About)
     assert (experiment.name, experiment.question) == ("my-question", STARTS[about].question)
     lines = path.read_text(encoding="utf-8").splitlines()
     assert lines[0] == f"# yaml-language-server: $schema={schema_file().as_uri()}"
-    assert sum("#" in line for line in lines) >= 5
+    comments = [line.index(" # ") + 1 for line in lines if " # " in line.lstrip("# ")]
+    assert len(comments) >= 3
+    assert set(comments) == {34}, "they stand in one column"
     assert len(lines) < 35
     run = CliRunner().invoke(cli.app, ["run", str(path), "--device", "simulated", "--no-report", "--out", str(tmp_path / "out")])
     assert run.exit_code == 0, run.output
@@ -55,6 +57,16 @@ def test_wishes_are_in_the_file(tmp_path: Path) -> None:
     scenario = content["scenarios"]["copies"]
     assert (scenario["size"], scenario["buffer"]) == (["2MiB", "3MiB"], "mapped")
     assert "expect" not in content, "one kind of memory is compared with no other"
+
+
+def test_a_comment_comes_right_behind_a_long_value_and_a_sign_in_a_question_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    buffers = [f"--buffer={each}" for each in ("pinned", "registered", "mapped")]
+    assert init(path, *buffers, "--question", "is # it?").exit_code == 0
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert "    buffer: [pinned, registered, mapped] # a list is an axis: every combination of the lists is a case" in lines
+    assert yaml.safe_load("\n".join(lines))["question"] == "is # it?"
+    assert 'question: "is # it?"' in lines
 
 
 def test_what_is_there_stays_unless_it_is_forced(tmp_path: Path) -> None:
