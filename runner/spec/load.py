@@ -105,7 +105,8 @@ def find_experiment(text: str | Path) -> Path:
         return known[bare]
     if os.path.exists(name):
         return Path(name)
-    hint = nearest(Path(bare).name, known)
+    beside = next((each for each in (f"{name}.yaml", f"{name}.yml") if os.path.isfile(each)), "")
+    hint = f"did you mean {beside}?" if beside else nearest(Path(bare).name, known)
     hint = hint or "dmalab list experiments names them all"
     raise SpecError([Problem(name, "there is no such file and no such experiment", hint=hint)])
 

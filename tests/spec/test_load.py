@@ -238,6 +238,15 @@ def test_names_find_experiments_and_unknown_ones_tell_the_nearest(tmp_path: Path
     assert find_experiment(path) == path
 
 
+@pytest.mark.parametrize("file", ["trail.yaml", "my/trail.yml"])
+def test_a_file_without_its_ending_is_told_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(file).parent.mkdir(exist_ok=True)
+    Path(file).write_text(HEAD + COPY)
+    with pytest.raises(SpecError, match=f"no such file and no such experiment; did you mean {file}[?]"):
+        find_experiment(file.rpartition(".")[0])
+
+
 @pytest.mark.parametrize("name", ["", "a\0b", "x" * 5000, "no/such/folder.yaml", "../", "."])
 def test_no_name_of_a_file_gives_a_traceback(name: str) -> None:
     with pytest.raises(SpecError):
