@@ -54,16 +54,16 @@ help: ## list the targets
 	@echo "make run EXP=overlap.yaml    run an experiment; its tables go to results/"
 	@echo "make test                    run the tests; no GPU is needed"
 	@echo
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' Makefile | awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' Makefile | awk -F'|' '{printf "%-17s %s\n", $$1, $$2}'
 	@echo
-	@echo "EXP=    a file in experiments/ or a path"
-	@echo "DEVICE= auto (the default), cuda, cuda:1, simulated, simulated:rtx-4090"
-	@echo "OUT=    a folder instead of results/"
-	@echo "SET=    KEY=VALUE changes the file for this run, several with ; between them:"
-	@echo "        SET='measure.samples=5; scenarios.overlapped.chunk=[8MiB, 16MiB]'"
+	@echo "EXP=     a file in experiments/ or a path"
+	@echo "DEVICE=  auto (the default), cuda, cuda:1, simulated, simulated:rtx-4090"
+	@echo "OUT=     a folder instead of results/"
+	@echo "SET=     KEY=VALUE changes the file for this run, several with ; between them:"
+	@echo "         SET='measure.samples=5; scenarios.overlapped.chunk=[8MiB, 16MiB]'"
 	@echo "CLUSTER= a Dask scheduler's address, or local:4 for four workers here; see docs/cluster.md"
-	@echo "ARGS=   anything else for the command"
-	@echo "WHEELS= a folder made by make wheels, to install from without network"
+	@echo "ARGS=    anything else for the command"
+	@echo "WHEELS=  a folder made by make wheels, to install from without network"
 
 run: experiment-given $(STAMP) ## run the experiment EXP
 	$(call dmalab,run)

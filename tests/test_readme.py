@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,16 @@ def test_the_settings_that_are_shown_change_the_file_that_is_shown(page: str, tm
     run = CliRunner().invoke(cli.app, ["run", "overlap", "--device", "simulated:test", "--out", str(tmp_path), *settings])
     assert run.exit_code == 0, run.output
     assert "--set changed its cases: no case of overlapped has this chunk, got 32MiB; allowed: 8MiB, 16MiB" in run.output
+
+
+def test_the_lines_of_make_help_stand_in_columns() -> None:
+    words = ["make", "-C", str(ROOT), "--no-print-directory", "help"]
+    said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    _, targets, variables = said.rstrip("\n").split("\n\n")
+    targets_at = {re.match(r"  \S+ +", line).end() for line in targets.split("\n")}
+    variables_at = {re.match(r"(\S+=)? +", line).end() for line in variables.split("\n")}
+    assert (len(targets_at), len(variables_at)) == (1, 1)
+    assert len(targets.split("\n")) > 20
 
 
 def test_every_table_has_its_block() -> None:
