@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
-from pydantic_core import PydanticCustomError
 
 from runner import __version__, cli_results
 from runner.cli_fleet import ClusterOption, FailOption, RunAsked, TlsOption
@@ -30,7 +29,7 @@ from runner.errors import InputError
 from runner.expand import MOST_CASES
 from runner.garbage import collect_seldom
 from runner.grid_count import GridCount, count_grid
-from runner.spec.experiment import check_device
+from runner.spec.experiment import why_no_device
 from runner.spec.load import LoadedExperiment, list_experiments, load_experiment
 from runner.units import ALLOWED_SIZE, counted, parse_size
 
@@ -53,12 +52,9 @@ cli_results.register(app)
 
 def checked_device(text: str | None) -> str | None:
     """Return what `--device` was given; raises a refusal by the same rules as in a file."""
-    try:
-        return None if text is None else check_device(text)
-    except PydanticCustomError as error:
-        said = error.context or {}
-        words = (said.get("message"), said.get("allowed") and f"allowed: {said['allowed']}", said.get("hint"))
-        raise typer.BadParameter(f"{text!r} is {'; '.join(str(each) for each in words if each)}") from None
+    if text is not None and (why := why_no_device(text)):
+        raise typer.BadParameter(why)
+    return text
 
 
 def checked_size(text: str | None) -> str | None:

@@ -11,7 +11,7 @@ import typer
 
 from runner.cli_shell import guarded, say
 from runner.errors import EnvironmentProblem, InputError, UsageError
-from runner.starting_file import About, Wishes, starting_text, wishes_by_asking
+from runner.starting_file import About, Check, Wishes, starting_text, wishes_by_asking
 
 
 @guarded
@@ -66,7 +66,7 @@ def init(
         raise UsageError(f"{file} is there already; choose another name, or --force")
     silent = about is None and not (question or sizes or buffers or device)
     if silent and sys.stdin.isatty() and sys.stdout.isatty():
-        wishes = wishes_by_asking(lambda text, empty: str(typer.prompt(text, default=empty)))
+        wishes = wishes_by_asking(_asked)
     else:
         wishes = Wishes(about or About.link, question, sizes or (), buffers or (), device or "auto")
     before = file.read_bytes() if file.exists() else None
@@ -99,6 +99,18 @@ def schema(
     write_whole(out, schema_text().encode("utf-8"))
     say([f"The schema is {out}."])
     return 0
+
+
+def _asked(text: str, empty: str, check: Check) -> str:
+    """Ask on the terminal until the answer can be taken."""
+
+    def taken(answer: str) -> str:
+        try:
+            return check(answer)
+        except UsageError as error:
+            raise typer.BadParameter(str(error)) from error
+
+    return str(typer.prompt(text, default=empty, value_proc=taken))
 
 
 def _way_to_schema(file: Path) -> str:

@@ -13,7 +13,8 @@ from typing import Final
 from runner.device.simulated.profile_files import profile_names
 from runner.errors import UsageError
 from runner.memory import KINDS
-from runner.spec.experiment import check_name
+from runner.spec.experiment import check_name, why_no_device
+from runner.units import ALLOWED_SIZE, parse_size
 
 
 class About(StrEnum):
@@ -153,9 +154,7 @@ def starting_text(wishes: Wishes, file: Path, schema: str) -> str:
     if unknown:
         raise UsageError(f"{unknown[0]} is no kind of buffer; allowed: {', '.join(KINDS)}")
     sizes, buffers = tuple(wishes.sizes) or start.sizes, tuple(wishes.buffers) or start.buffers
-    question = (wishes.question or start.question).replace("\\", "\\\\").replace('"', '\\"')
-    if "\n" in question:
-        raise UsageError("a question is one line")
+    question = _checked_question(wishes.question or start.question).replace("\\", "\\\\").replace('"', '\\"')
     head = HEAD.substitute(schema=schema, file=file.name, name=name_of(file), question=f'"{question}"', device=wishes.device)
     filled = Template(start.scenarios).substitute(
         sizes=_listed(sizes), largest=sizes[-1], buffers=_listed(buffers), first=buffers[0], last=buffers[-1]
@@ -173,21 +172,50 @@ def name_of(file: Path) -> str:
         raise UsageError(f"no experiment can be called after {file.name}; begin it with a letter, as in my-link.yaml") from error
 
 
-def wishes_by_asking(ask: Callable[[str, str], str]) -> Wishes:
-    """Ask a person the few questions that shape a first file; `ask` shows a sentence and what an empty answer means.
+Check = Callable[[str], str]
+"""Returns an answer as it is to be taken; raises UsageError where it is none."""
 
-    Raises UsageError for an answer that is none.
+
+def wishes_by_asking(ask: Callable[[str, str, Check], str]) -> Wishes:
+    """Ask a person the few questions that shape a first file.
+
+    `ask` shows a sentence and what an empty answer means, and asks again until the check takes the answer.
     """
     topics = "; ".join(f"{about} ({start.meaning})" for about, start in STARTS.items())
-    answer = ask(f"What is it about? {topics}", About.link)
+    about = About(ask(f"What is it about? {topics}", About.link, _checked_topic))
+    start = STARTS[about]
+    question = ask("The question, in your words", start.question, _checked_question)
+    sizes = ask("Sizes", " ".join(start.sizes), _checked_sizes).split()
+    devices = f"Device (auto, cuda:1, or of {', '.join(f'simulated:{name}' for name in profile_names())})"
+    return Wishes(about, question, sizes, (), ask(devices, "auto", _checked_device))
+
+
+def _checked_topic(answer: str) -> str:
     if answer not in STARTS:
         raise UsageError(f"{answer!r} is nothing that a first file is about; allowed: {', '.join(STARTS)}")
-    about = About(answer)
-    start = STARTS[about]
-    question = ask("The question, in your words", start.question)
-    sizes = ask("Sizes", " ".join(start.sizes)).replace(",", " ").split()
-    device = ask("Device (auto, cuda:1, or of " + ", ".join(f"simulated:{name}" for name in profile_names()) + ")", "auto")
-    return Wishes(about, question, sizes, (), device)
+    return answer
+
+
+def _checked_question(answer: str) -> str:
+    if "\n" in answer:
+        raise UsageError("a question is one line")
+    return answer
+
+
+def _checked_sizes(answer: str) -> str:
+    """Return the sizes with blanks between them."""
+    try:
+        for size in (sizes := answer.replace(",", " ").split()):
+            parse_size(size)
+    except ValueError as error:
+        raise UsageError(f"{error}; allowed: {ALLOWED_SIZE}") from error
+    return " ".join(sizes)
+
+
+def _checked_device(answer: str) -> str:
+    if why := why_no_device(answer):
+        raise UsageError(why)
+    return answer
 
 
 def _listed(values: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import typer
 import yaml
 from typer.testing import CliRunner, Result
 
@@ -109,11 +110,11 @@ def test_a_file_in_the_checkout_finds_its_schema_by_a_short_way() -> None:
 
 def test_questions_are_asked_on_a_terminal_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answers = iter(["overlap", "How fast?", "64MiB, 128MiB", "simulated"])
-    assert wishes_by_asking(lambda text, empty: next(answers)) == Wishes(
+    assert wishes_by_asking(lambda text, empty, check: check(next(answers))) == Wishes(
         About.overlap, "How fast?", ["64MiB", "128MiB"], (), "simulated"
     )
     asked: list[str] = []
-    monkeypatch.setattr(cli_start.typer, "prompt", lambda text, default: asked.append(text) or default)
+    monkeypatch.setattr(cli_start.typer, "prompt", lambda text, default, value_proc: asked.append(text) or value_proc(default))
     monkeypatch.setattr(
         cli_start, "sys", SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True), stdout=SimpleNamespace(isatty=lambda: True))
     )
@@ -124,8 +125,26 @@ def test_questions_are_asked_on_a_terminal_only(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(cli_start, "sys", SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: False), stdout=None))
     assert init(tmp_path / "piped.yaml").exit_code == 0
     assert len(asked) == 4
-    with pytest.raises(UsageError, match="allowed: link, overlap, pinning, calls"):
-        wishes_by_asking(lambda text, empty: "speed")
+
+
+def test_each_answer_is_checked_at_once_and_asked_for_again() -> None:
+    asking = typer.Typer()
+
+    @asking.command()
+    def ask() -> None:
+        typer.echo(wishes_by_asking(cli_start._asked))
+
+    answers = ["speed", "overlap", "How fast?", "64 lots", "64MiB, 128MiB", "gpu", "simulated:none", "simulated"]
+    said = CliRunner().invoke(asking, input="\n".join([*answers, ""]))
+    assert said.exit_code == 0, said.output
+    refused = [line.partition("Error: ")[2] for line in said.output.splitlines() if "Error: " in line]
+    assert [line.partition(";")[0] for line in refused] == [
+        "'speed' is nothing that a first file is about",
+        "'64' is not a size",
+        "'gpu' is not a device",
+        "'simulated:none' is not a device that can be simulated",
+    ]
+    assert str(Wishes(About.overlap, "How fast?", ["64MiB", "128MiB"], (), "simulated")) in said.output
 
 
 def test_a_question_of_two_lines_is_refused() -> None:

@@ -58,6 +58,17 @@ def check_device(text: str) -> str:
     return text
 
 
+def why_no_device(text: str) -> str:
+    """Say why `text` is no device and what is allowed, empty where it is one: for what is no file."""
+    try:
+        check_device(text)
+    except PydanticCustomError as error:
+        said = error.context or {}
+        words = (said.get("message"), said.get("allowed") and f"allowed: {said['allowed']}", said.get("hint"))
+        return f"{text!r} is {'; '.join(str(each) for each in words if each)}"
+    return ""
+
+
 Spread = Literal["machines", "cases"]
 Alone = Literal["host", "gpu"]
 Name = Annotated[str, AfterValidator(check_name), WithJsonSchema({"type": "string", "pattern": f"^(?:{_NAME.pattern})$"})]
