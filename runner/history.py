@@ -113,17 +113,15 @@ def history_lines(history: History) -> list[str]:
     lines.append(f"{first.experiment} on {first.device}: {counted(len(history.runs), 'run')}{span}.")
     changes = [(max(each.ratio, 1 / each.ratio), series, each) for series in history.series for each in series.changes]
     for _, series, change in sorted(changes, key=lambda each: -each[0])[:MOST_ROWS]:
-        kept = "and stays so" if change.stays else "in that run only"
-        lines.append(
-            f"{change.word} from {history.runs[change.place].run_id} on, {kept}: {series.label}, {change.ratio:.3f} times"
-        )
+        run, kept = history.runs[change.place], "and stays so" if change.stays else "in that run only"
+        lines.append(f"{change.word} from {run.run_id} ({when(run)}) on, {kept}: {series.label}, {change.ratio:.3f} times")
     return lines if changes else [*lines, f"No case changed by more than {100 * history.threshold:.4g} % for certain."]
 
 
 def history_grid(history: History) -> Grid:
     """Return the table of the screen: the medians of the last runs, a change marked by + (slower) or - (faster)."""
     shown = range(max(0, len(history.runs) - MOST_RUNS_SHOWN), len(history.runs))
-    headers = ("case", "", *(_time(history.runs[place])[5:16].replace("T", " ") for place in shown))
+    headers = ("case", "", *(when(history.runs[place]) for place in shown))
     rows = []
     for series in history.series[:MOST_ROWS]:
         marks = {change.place: "+" if change.word == "slower" else "-" for change in series.changes}
@@ -131,6 +129,11 @@ def history_grid(history: History) -> Grid:
         rows.append((series.label, series.case.unit, *cells))
     hidden = len(history.series) - len(rows)
     return Grid(headers, tuple(rows), f"... and {counted(hidden, 'more case')}; --csv writes them all" if hidden else "")
+
+
+def when(run: ComparedRun) -> str:
+    """Return month, day and minute at which a run began in this machine's own zone; its name where that is not known."""
+    return local_time(run.started)[5:] if run.started else run.run_id
 
 
 def history_rows(history: History) -> Iterator[Row]:

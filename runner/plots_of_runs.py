@@ -9,7 +9,7 @@ from typing import Any, Final
 from runner.compare import Comparison
 from runner.drawing import axes_or_new, titled
 from runner.errors import UsageError
-from runner.history import History
+from runner.history import History, when
 
 COLOURS: Final = {"slower": "#c03a2b", "faster": "#2e7d4f"}
 OTHER_COLOUR: Final = "#5a6b7b"
@@ -58,7 +58,7 @@ def plot_history(history: History, *, axes: Any = None) -> Any:
             drawn.plot(
                 [change.place], [points[change.place]], marker="o", color=COLOURS[change.word], markersize=9, fillstyle="none"
             )
-    drawn.set_xticks(range(len(history.runs)), [run.started[5:16].replace("T", " ") for run in history.runs], rotation=45)
+    drawn.set_xticks(range(len(history.runs)), [when(run) for run in history.runs], rotation=45)
     drawn.set_ylabel("median time / that of the first run")
     title = f"{history.runs[0].experiment} on {history.runs[0].device}"
     return titled(drawn, title, simulated=history.runs[0].device_kind == "simulated")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,16 @@ from runner.history import HISTORY_COLUMNS, history_grid, history_lines, history
 from runner.measure.result import CaseResult
 from tests.results_for_tests import RUN
 from tests.runs_for_tests import noisy, write_run
+
+
+@pytest.fixture(autouse=True)
+def zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let this machine lie nine hours east of Greenwich."""
+    monkeypatch.setenv("TZ", "UTC-9")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
 
 
 def run_on(folder: Path, day: int, *results: CaseResult, **more: str) -> Path:
@@ -29,10 +41,10 @@ def test_a_step_that_stays_is_told_from_one_runs_own(tmp_path: Path) -> None:
         "copy size 2MiB": [(2, "slower", True)],
         "copy size 3MiB": [(1, "slower", False), (2, "faster", True)],
     }
-    assert "slower from r_20260103 on, and stays so: copy size 2MiB, 1.200 times" in history_lines(history)
-    assert "slower from r_20260102 on, in that run only: copy size 3MiB, 1.300 times" in history_lines(history)
+    assert "slower from r_20260103 (01-03 19:00) on, and stays so: copy size 2MiB, 1.200 times" in history_lines(history)
+    assert "slower from r_20260102 (01-02 19:00) on, in that run only: copy size 3MiB, 1.300 times" in history_lines(history)
     grid = history_grid(history)
-    assert grid.headers[2:] == ("01-01 10:00", "01-02 10:00", "01-03 10:00", "01-04 10:00")
+    assert grid.headers[2:] == ("01-01 19:00", "01-02 19:00", "01-03 19:00", "01-04 19:00"), "one zone throughout"
     assert [row[4] for row in grid.rows] == ["1.001", "1.201+", "1.001-"]
 
 
