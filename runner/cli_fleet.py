@@ -73,6 +73,8 @@ class RunAsked:
         from runner.execution.cluster import ClusterHall
 
         hall = ClusterHall(loaded, device, address, self.tls)
+        if hall.note:
+            say([hall.note])
         if hall.dashboard:
             say([f"Dask's dashboard is {hall.dashboard}"])
         return self.many(loaded, hall)

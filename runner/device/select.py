@@ -59,12 +59,16 @@ def open_twin(text: str) -> Device:
     return _open_simulated((simulated[1] if simulated else None) or DEFAULT_PROFILE)
 
 
+def instead(error: DeviceUnavailable) -> str:
+    """Say that `auto` means a simulated device here, and why."""
+    return f"No CUDA device was used ({error.why}); these numbers are simulated, on simulated:{DEFAULT_PROFILE}."
+
+
 def _open_any(wait: Wait) -> Opened:
     try:
         return Opened(_open_cuda(0, wait))
     except DeviceUnavailable as error:
-        note = f"No CUDA device was used ({error.why}); these numbers are simulated, on simulated:{DEFAULT_PROFILE}."
-        return Opened(_open_simulated(DEFAULT_PROFILE), note)
+        return Opened(_open_simulated(DEFAULT_PROFILE), instead(error))
 
 
 def _open_cuda(ordinal: int, wait: Wait) -> Device:

@@ -18,7 +18,8 @@ from typing import Any, Final
 
 import runner
 from runner.device.contract import DeviceFacts
-from runner.errors import EnvironmentProblem, UsageError
+from runner.device.select import DEFAULT_PROFILE, instead
+from runner.errors import DeviceUnavailable, EnvironmentProblem, UsageError
 from runner.execution import station
 from runner.execution.messages import Opened
 from runner.execution.records import Ended, ended_of, reading_of
@@ -52,14 +53,15 @@ MOST_IN_BATCH: Final = 256
 class ClusterHall:
     """A hall whose seats are the workers of a Dask cluster; `address` is the scheduler's, `local:N` starts one here.
 
-    `expected` is how many workers are waited for at first. Raises UsageError for an address that is none, EnvironmentProblem
-    where distributed is missing or no scheduler answers.
+    `note` says why `auto` means simulated devices here; empty where it does not. Raises UsageError for an address that is none,
+    EnvironmentProblem where distributed is missing or no scheduler answers.
     """
 
     loaded: LoadedExperiment
     device: str
     address: str
     tls: str = ""
+    note: str = field(init=False, default="")
     refused: dict[str, str] = field(default_factory=dict)
     run: str = field(default_factory=lambda: uuid.uuid4().hex)
     _line: Line = field(init=False)
@@ -79,10 +81,8 @@ class ClusterHall:
         security = _security(distributed, self.tls)
         address = self.address
         if address.startswith("local:"):
-            from runner.execution.local_cluster import start_local
-
             self._expected = _count(address)
-            self._cluster = start_local(self._expected, self.device)
+            self._cluster = self._started_here()
             address = self._cluster.scheduler_address
         self._turns = Turns(self.loaded.experiment.alone)
         try:
@@ -90,6 +90,18 @@ class ClusterHall:
         except BaseException:
             self.close()
             raise
+
+    def _started_here(self) -> Any:
+        """Start a cluster of this machine; where `auto` finds no GPU, of simulated ones, as elsewhere."""
+        from runner.execution.local_cluster import start_local
+
+        try:
+            return start_local(self._expected, self.device)
+        except DeviceUnavailable as error:
+            if self.device != "auto":
+                raise
+            self.device, self.note = f"simulated:{DEFAULT_PROFILE}", instead(error)
+            return start_local(self._expected, self.device)
 
     @property
     def dashboard(self) -> str:

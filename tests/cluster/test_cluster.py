@@ -5,14 +5,16 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from runner import cli
-from runner.errors import EnvironmentProblem, UsageError
+from runner.errors import DeviceUnavailable, EnvironmentProblem, UsageError
 from runner.execution import cluster, station
 from runner.execution.cluster import ClusterHall
 from runner.execution.shared import Shared
@@ -173,6 +175,24 @@ def test_a_worker_that_does_not_fit_is_told_why(changed: dict[str, str], words: 
 @pytest.mark.parametrize("address", ["local:0", "local:x", "local:1000"])
 def test_a_cluster_that_cannot_be_is_wrong_use(file: Path, address: str) -> None:
     assert dmalab(file, "out", "--cluster", address).exit_code == 2
+
+
+def test_here_auto_means_simulated_gpus_where_there_is_no_other_and_says_so(
+    file: Path, scheduler: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(count: int, device: str) -> Any:
+        if not device.startswith("simulated"):
+            raise DeviceUnavailable("all", "there is no driver", "install one")
+        return SimpleNamespace(scheduler_address=scheduler, close=lambda: None)
+
+    monkeypatch.setattr("runner.execution.local_cluster.start_local", start)
+    with closing(ClusterHall(load_experiment(file), "auto", "local:2")) as hall:
+        assert hall.device == "simulated:h200"
+        assert hall.note == ("No CUDA device was used (there is no driver); these numbers are simulated, on simulated:h200.")
+    with closing(ClusterHall(load_experiment(file), "simulated:test", "local:2")) as hall:
+        assert (hall.device, hall.note) == ("simulated:test", "")
+    with pytest.raises(DeviceUnavailable, match="there is no driver"):
+        ClusterHall(load_experiment(file), "all", "local:2")
 
 
 def test_a_scheduler_that_does_not_answer_is_named(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
