@@ -68,7 +68,7 @@ def test_a_new_kind_of_buffer_is_a_row_a_function_and_an_entry(checkout: Path) -
     given = recipe("buffer-kind.md")
     memory = "runner/device/cuda/memory.py"
     assert sorted(given) == [f"ALLOCATE in {memory}", "new.yaml", memory, "runner/device/profiles/test.yaml", "runner/memory.py"]
-    change(checkout / "runner/memory.py", '"mapped", "managed"]', '"mapped", "managed", "locked"]')
+    change(checkout / "runner/memory.py", "BufferKind = Literal[", 'BufferKind = Literal["locked", ')
     change(checkout / "runner/memory.py", "_ROWS: Final = (\n", f"_ROWS: Final = (\n{given['runner/memory.py']}")
     change(checkout / memory, "\n\nAllocate = ", f"\n\n{given[memory]}\n\nAllocate = ")
     change(checkout / memory, TABLE, f"{TABLE}{given[f'ALLOCATE in {memory}']}")

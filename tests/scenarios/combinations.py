@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from pydantic import ValidationError
 
+from runner.memory import KINDS
 from runner.plan_check import check_plan
 from runner.scenarios import SCENARIOS
+
+COPIED: Final = [kind for kind in KINDS.values() if not kind.migrates]
+"""Kinds of memory that copies take: what counts of combinations follow from, so that a new kind changes no test."""
 
 
 def proven_and_refused(fixed: Mapping[str, Any], axes: Mapping[Any, Sequence[Any]]) -> tuple[int, set[str]]:

@@ -193,7 +193,7 @@ def test_a_profile_of_ones_own_is_read_from_a_path(tmp_path: Path) -> None:
         ("duplex_ppm: {value: 800000,", "duplex_ppm: {value: fast,", "engines.duplex_ppm.value"),
         ("duplex_ppm:", "duplex_share:", "engines.duplex_ppm"),
         ("how: assumed, source: four fifths", "how: guessed, source: four fifths", "engines.duplex_ppm.how"),
-        ("then_gb_per_s: 5,", "then_gb_per_s: -5,", "kinds.pageable.h2d.then_gb_per_s"),
+        ("then_gb_per_s: 4, how: assumed, source: two", "then_gb_per_s: -4, how: assumed, source: two", "kinds.pageable.d2h"),
         ("{1: 5, 2: 10, 4: 20}", "{2: 10}", "the first row is for 1 thread"),
         ("name: test", "- 5", "cannot be read"),
         ("name: test", "name: 2026-01-01", "cannot be read"),

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from runner.errors import SpecError
+from runner.memory import BufferKind
 from runner.spec.load import find_experiment, list_experiments, load_experiment
 from tests.spec.files import COPY, HEAD, load, only_problem, problems, write
 
@@ -80,7 +82,7 @@ def test_of_very_many_problems_the_first_are_shown_and_the_others_counted(tmp_pa
     assert found[-1].message == "50 more problems are not shown"
 
 
-BUFFERS = "pageable, pinned, registered, write_combined, mapped, managed"
+BUFFERS = ", ".join(get_args(BufferKind))
 GOLDEN = [
     ("streams: 1e1", "a whole number is expected, got 1e1; write 10"),
     ("streams: 010", "a whole number is expected, got 010; write 10, without a plus sign and leading zeros"),
