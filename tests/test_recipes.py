@@ -53,7 +53,8 @@ def run(checkout: Path, text: str) -> dict[str, str]:
 
 def test_a_new_kind_of_scenario_is_a_file_and_its_name(checkout: Path) -> None:
     given = recipe("scenario.md")
-    assert sorted(given) == ["new.yaml", "runner/scenarios/__init__.py", "runner/scenarios/echo.py"]
+    runs, calls = "RUNS in tests/scenarios/test_runs.py", "CASES in tests/cuda/test_recording.py"
+    assert sorted(given) == [calls, runs, "new.yaml", "runner/scenarios/__init__.py", "runner/scenarios/echo.py"]
     table = checkout / "runner/scenarios/__init__.py"
     (checkout / "runner/scenarios/echo.py").write_text(given["runner/scenarios/echo.py"], encoding="utf-8")
     change(table, "from runner.scenarios.hazard", "from runner.scenarios.echo import Echo\nfrom runner.scenarios.hazard")
@@ -62,6 +63,20 @@ def test_a_new_kind_of_scenario_is_a_file_and_its_name(checkout: Path) -> None:
     # Two copies at 10 GB/s and what their calls and the hand-over between the engines cost.
     assert 0.2 < float(row["median_wall_ms"]) < 0.21
     assert (row["status"], row["buffer"], row["size_bytes"]) == ("ok", "registered", "1000000")
+    shutil.copytree(ROOT / "tests", checkout / "tests", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", checkout)
+    change(checkout / "tests/scenarios/test_runs.py", "RUNS = [\n", f"RUNS = [\n{given[runs]}")
+    change(checkout / "tests/cuda/test_recording.py", "\nCASES = {\n", f"\nCASES = {{\n{given[calls]}")
+    tests = [
+        "tests/scenarios/test_runs.py::test_no_field_of_any_kind_is_left_out",
+        "tests/scenarios/test_runs.py::test_every_field_runs_from_yaml_to_table[0-simulated:test]",
+        "tests/cuda/test_recording.py::test_every_kind_is_recorded",
+        "tests/cuda/test_recording.py::test_a_lane_gives_the_driver_the_calls_of_the_plan_and_no_others[echo]",
+    ]
+    tried = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
+    done = subprocess.run(tried, cwd=checkout, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "4 passed" in done.stdout
 
 
 def test_a_new_kind_of_buffer_is_a_row_a_function_and_an_entry(checkout: Path) -> None:
