@@ -31,8 +31,9 @@ from runner.measure.sentinel import Sentinel
 from runner.scenarios import SCENARIOS
 from runner.spec.experiment import Measure
 
-DEVICE: Final = "DMALAB_DEVICE"
-"""A variable of a worker: the device that it lends, instead of the one that the file names."""
+DEVICE: Final = "DMALAB_WORKER_DEVICE"
+"""A variable of a worker: the device that it lends, instead of the one that the file names. Its name is none that the Makefile
+exports, or workers started below make would lend what the client asks for."""
 _KEPT: Final = "dmalab_station"
 _SIMULATED: Final = re.compile(r"simulated(?::([a-z0-9][a-z0-9_.-]*))?(?:\*\d+)?", re.ASCII)
 
@@ -152,7 +153,7 @@ def _case(plain: Mapping[str, Any]) -> Case:
 
 def _own_device(device: str, name: str) -> str:
     """Return the device that this worker opens: the first that it sees of real ones, of simulated ones a member of its own."""
-    named = os.environ.get(DEVICE, device)
+    named = os.environ.get(DEVICE) or device
     simulated = _SIMULATED.fullmatch(named)
     if simulated is None:
         return "cuda" if named in ("auto", "all") else named

@@ -217,3 +217,17 @@ def test_files_for_tls_are_looked_for_before_anything_else(file: Path, tmp_path:
     security = cluster._security(distributed, str(tmp_path))
     assert security.require_encryption
     assert security.tls_client_key == str(tmp_path / "key.pem")
+
+
+@pytest.mark.parametrize(("variable", "lent"), [("", "simulated:test"), ("simulated:h200", "simulated:h200")])
+def test_a_worker_lends_what_its_own_variable_names(monkeypatch: pytest.MonkeyPatch, variable: str, lent: str) -> None:
+    """Not what the Makefile exports to every command below it, which is empty where nobody has named a device."""
+    monkeypatch.setenv("DMALAB_DEVICE", "")
+    monkeypatch.setenv(station.DEVICE, variable)
+    assert station._own_device("simulated:test", "a").startswith(lent)
+
+
+def test_no_variable_of_the_makefile_is_read_by_a_worker() -> None:
+    makefile = (Path(__file__).parents[2] / "Makefile").read_text(encoding="utf-8")
+    assert f"export {station.DEVICE} " not in makefile
+    assert "export DMALAB_DEVICE " in makefile
