@@ -23,7 +23,7 @@ from runner.fleet_tables import write_fleet_tables
 from runner.fleet_view import FleetView
 from runner.flow import RunOutcome, Watcher, run_experiment
 from runner.resume import newest_run
-from runner.run_folder import RunFolder, describe_host, utc_now
+from runner.run_folder import RunFolder, begin_run, describe_host, utc_now
 from runner.spec.load import LoadedExperiment
 
 LOOKED_S: Final = 0.2
@@ -227,22 +227,7 @@ class _Fleet:
 
 def _start(out: Path, loaded: LoadedExperiment) -> RunFolder:
     experiment = loaded.experiment
-    folder = RunFolder.create(out, experiment.name, loaded.spec_sha256)
-    folder.write_bytes("experiment.yaml", loaded.original)
-    folder.write_manifest(
-        run_id=folder.run_id,
-        experiment=experiment.name,
-        question=experiment.question,
-        status="running",
-        started_utc=utc_now(),
-        spec_sha256=loaded.spec_sha256,
-        overrides=list(loaded.overrides),
-        spread=experiment.spread,
-        alone=experiment.alone,
-        gpus=[],
-        host=describe_host(),
-    )
-    return folder
+    return begin_run(out, loaded, spread=experiment.spread, alone=experiment.alone, gpus=[], host=describe_host())
 
 
 def _slug(name: str) -> str:

@@ -32,7 +32,7 @@ from runner.measure.spent import Spent, measuring_share, spent_of_run
 from runner.remaining import Remaining
 from runner.resume import Earlier, header_of, take_up
 from runner.rows import RunInfo
-from runner.run_folder import RunFolder, describe_device, describe_host, utc_now
+from runner.run_folder import RunFolder, begin_run, describe_device, describe_host, utc_now
 from runner.spec.load import LoadedExperiment
 from runner.tables import write_tables
 from runner.timeline_store import TimelineFile
@@ -154,23 +154,14 @@ def _begin(
 
 def _start(out: Path, loaded: LoadedExperiment, facts: DeviceFacts, note: str, not_recording: str) -> RunFolder:
     """Make the run's folder and write what is known before the first case; `not_recording` is why no play can be recorded."""
-    experiment = loaded.experiment
-    folder = RunFolder.create(out, experiment.name, loaded.spec_sha256)
-    folder.write_bytes("experiment.yaml", loaded.original)
-    folder.write_manifest(
-        run_id=folder.run_id,
-        experiment=experiment.name,
-        question=experiment.question,
-        status="running",
-        started_utc=utc_now(),
-        spec_sha256=loaded.spec_sha256,
-        overrides=list(loaded.overrides),
+    return begin_run(
+        out,
+        loaded,
         device=describe_device(facts),
         note=note,
         host=describe_host() | host_facts(),
         recording=not_recording or "plays can be recorded",
     )
-    return folder
 
 
 def _foreseen(folder: RunFolder, work: Work, facts: DeviceFacts) -> Forecast:

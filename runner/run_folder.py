@@ -12,12 +12,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from runner import __version__
 from runner.device.contract import DeviceFacts
 from runner.errors import EnvironmentProblem, UsageError
 from runner.tables import write_whole
+
+if TYPE_CHECKING:
+    from runner.spec.load import LoadedExperiment
 
 RECORDED_PACKAGES: Final = ("numpy", "pandas", "pydantic", "PyYAML", "pycuda", "cuda-bindings", "rich", "typer")
 RECORDED_VARIABLES: Final = ("CUDA_", "PYCUDA_", "NVIDIA_", "GLIBC_TUNABLES", "OMP_NUM_THREADS")
@@ -74,6 +77,24 @@ class RunFolder:
             os.replace(temporary, link)
         except OSError:
             temporary.unlink(missing_ok=True)
+
+
+def begin_run(out: Path, loaded: LoadedExperiment, **more: Any) -> RunFolder:
+    """Make a run's folder, with the file's own bytes and what its manifest says before anything is measured, `more` last."""
+    experiment = loaded.experiment
+    folder = RunFolder.create(out, experiment.name, loaded.spec_sha256)
+    folder.write_bytes("experiment.yaml", loaded.original)
+    folder.write_manifest(
+        run_id=folder.run_id,
+        experiment=experiment.name,
+        question=experiment.question,
+        status="running",
+        started_utc=utc_now(),
+        spec_sha256=loaded.spec_sha256,
+        overrides=list(loaded.overrides),
+        **more,
+    )
+    return folder
 
 
 def describe_device(facts: DeviceFacts) -> dict[str, Any]:

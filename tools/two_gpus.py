@@ -10,9 +10,8 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, log
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, geometric_mean
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -125,7 +124,7 @@ def middles(lines: Sequence[Line]) -> dict[str, float]:
         groups.setdefault(line.name.rsplit(" ", 1)[0] if "chunk" not in line.name else line.name.split(",")[0], []).append(
             line.ratio
         )
-    return {name: exp(fmean(log(ratio) for ratio in ratios)) for name, ratios in groups.items()}
+    return {name: geometric_mean(ratios) for name, ratios in groups.items()}
 
 
 if __name__ == "__main__":
