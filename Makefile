@@ -106,7 +106,8 @@ ifeq ($(DRIVER),)
 	$(PY) -m pytest -q -n auto -r fE
 else
 	$(PY) -m pytest -q -n auto -m "not gpu"
-	$(PY) -m pytest -q -m gpu
+	$(PY) -m pytest -q -n auto --maxprocesses 8 -m "gpu and not alone"
+	$(PY) -m pytest -q -m "gpu and alone"
 endif
 
 soak: $(STAMP) ## run the tests of chance in full: kills at 200 moments, 100,000 files; an hour. SHARE=0.1 does a tenth

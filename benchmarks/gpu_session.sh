@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Everything that needs a real GPU, in one command: the gpu tests, both experiments, the claims, the goals of speed, the peaks.
 #   benchmarks/gpu_session.sh FOLDER     (about 15 minutes; in an environment that has the package with its cuda extra)
-# Writes FOLDER/{machine,tests,experiments,claims,speed,peak}.txt and results.tgz; fails where any step does.
+# Writes FOLDER/{machine,tests,alone,experiments,claims,speed,peak}.txt and results.tgz; fails where any step does.
 set -uo pipefail
 out=${1:?the folder to write into}
 cd "$(dirname "$0")/.."
@@ -30,7 +30,10 @@ machine() {
 
 echo "== machine"
 machine >"$out/machine.txt" 2>&1
-step tests 600 "$python" -m pytest -m gpu -q -p no:cacheprovider tests
+# Most of them need the GPU but not all of it: eight at a time take a minute instead of seven. pytest-benchmark, where it is
+# installed, bears no neighbours.
+step tests 300 "$python" -m pytest -m 'gpu and not alone' -q -p no:cacheprovider -p no:benchmark -n 8 tests
+step alone 120 "$python" -m pytest -m 'gpu and alone' -q -p no:cacheprovider tests
 step experiments 240 "$python" -m runner run experiments/bandwidth.yaml experiments/overlap.yaml --device cuda --out "$out/results"
 if "$python" -m runner claims --help >/dev/null 2>&1; then
   # A claim that this machine refutes is an answer, not a failure.

@@ -36,6 +36,7 @@ def round_trip(*extra: Operation) -> Plan:
     )
 
 
+@pytest.mark.alone
 def test_twenty_sessions_leave_no_device_memory_behind(cuda: CudaDevice) -> None:
     def once() -> None:
         session = cuda.open(round_trip())

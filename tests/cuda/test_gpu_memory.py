@@ -119,6 +119,7 @@ def leave_nothing(cuda: CudaDevice, plan: Plan) -> None:
     assert cuda.facts().free_bytes == before
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_kind_leaves_device_memory_behind(cuda: CudaDevice, kind: str) -> None:
     leave_nothing(cuda, round_trip(kind, 8 * MIB))

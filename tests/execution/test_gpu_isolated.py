@@ -62,6 +62,7 @@ def test_freeing_in_flight_ends_well_or_is_counted(cuda: Device) -> None:
         assert all(sample.figures.get("faulted") == 1 or sample.figures["free_ms"] > 0 for sample in result.samples)
 
 
+@pytest.mark.alone
 def test_a_pointer_that_the_device_cannot_use_costs_its_own_process_only(cuda: Device) -> None:
     free = cuda.facts().free_bytes
     before, pointer, after = played(cuda, COPY, Hazard(kind="hazard", fault="pageable_pointer", buffer="pageable"), LARGER)

@@ -50,6 +50,7 @@ def test_an_illegal_address_costs_its_own_case_alone(bench: Bench) -> None:
     assert bench.facts_at_end() is not None
 
 
+@pytest.mark.alone
 def test_processes_that_are_replaced_leave_no_memory_behind(bench: Bench) -> None:
     dies = DiesPlayed(kind="transfer", direction="h2d", size=2**24)
     results = swept(bench, dies, copy(1), dies, copy(2))
