@@ -158,6 +158,7 @@ def run(
     as_json: JsonOption = False,
 ) -> int:
     """Run every case of each FILE and write its tables; nothing runs if one of the files is bad."""
+    from runner.execution.ready import seen_off_later
     from runner.scripted import run_told
 
     if nvtx:
@@ -168,7 +169,7 @@ def run(
     most_pinned = None if allow_pinned is None else parse_size(allow_pinned)
     asked = RunAsked(device, out, max_cases, resume, most_pinned, workers, fail_on, cluster, tls, watching)
     codes, told = [], []
-    with hushed(quiet or as_json):
+    with hushed(quiet or as_json), seen_off_later():
         for loaded in experiments:
             folder, code = asked.run(loaded)
             if folder is not None and (report or export):

@@ -5,20 +5,18 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from runner.device.contract import DeviceFacts
 from runner.device.select import FAULTS, open_device
 from runner.execution.local import Sweep
 from runner.execution.messages import Opened
+from runner.execution.ready import WORKER, discard
 from runner.execution.records import Ended
 from runner.execution.spread import Spread, workers_for
 from runner.execution.supervisor import Supervised
 from runner.execution.work import Work
 from runner.placement import Wait
-
-WORKER: Final = "DMALAB_WORKER"
-"""A variable: `process` lets a simulated device, too, run in a process of its own, as all do that have faults injected."""
 
 
 class Bench(Protocol):
@@ -48,6 +46,7 @@ class Bench(Protocol):
 def begin_bench(device: str, wait: Wait) -> Bench:
     """Return the bench of the device called `device`; a process of its own is started, but not waited for before `open`."""
     if _in_process(device):
+        discard()
         return Here(device, wait)
     return _Elsewhere(device, wait)
 

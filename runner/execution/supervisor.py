@@ -6,9 +6,7 @@ those that were measured side by side with the one that is to blame are measured
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import suppress
 from multiprocessing.connection import Connection
 from time import monotonic
 from typing import Any, Final
@@ -30,7 +28,7 @@ from runner.execution.messages import (
     Task,
     connection,
 )
-from runner.execution.process import Child
+from runner.execution.ready import see_off, taken, wait_for_leaving
 from runner.execution.records import Ended
 from runner.execution.stopping import StoppedAtOnce
 from runner.execution.work import Work
@@ -121,18 +119,13 @@ class _Worker:
     """The process and the way to speak with it."""
 
     def __init__(self, device: str, wait: Wait) -> None:
-        mine, theirs = socket.socketpair()
-        try:
-            self.child = Child("runner.execution.sweeper", (theirs.fileno(),))
-        except BaseException:
-            mine.close()
-            raise
-        finally:
-            theirs.close()
-        self.wire: Connection = connection(mine.detach())
+        started = taken()
+        self.child = started.child
+        self.wire: Connection = connection(started.wire.detach())
         self.facts_at_end: DeviceFacts | None = None
         self.abandoned = False
         self.device = device
+        wait_for_leaving()  # a device that another process has open still has less memory, and less time
         self.wire.send(Open(device, wait))
 
     def opened(self) -> Opened:
@@ -155,10 +148,9 @@ class _Worker:
         """Let it end by itself if it has nothing to do any more, and make sure that it has."""
         self.wire.close()
         if self.facts_at_end is not None:
-            # It gives its device back properly; one that is lost, or still at work, could wait for that for ever.
-            with suppress(Exception):
-                self.child.process.wait(START_S)
-        self.child.close()
+            see_off(self.child)  # it gives its device back properly; one that is lost, or still at work, could wait for ever
+        else:
+            self.child.close()
 
 
 class _Drive:
@@ -198,8 +190,7 @@ class _Drive:
             if case is not None:
                 work.listener.begins(case)
         elif isinstance(message, Played):
-            work.listener.played(self.left[message.case_id], message.sample)
-            self.worker.wire.send(GO)
+            self._note(message)
         elif isinstance(message, Read):
             work.sentinel.readings.append(message.reading)
         elif isinstance(message, Ended):
@@ -207,6 +198,14 @@ class _Drive:
             work.medians.update(message.learnt)
             yield message
             self._deadline.pause()
+            self.worker.wire.send(GO)
+
+    def _note(self, played: Played) -> None:
+        """Have every play noted, also those behind one at which the run shall end."""
+        with ExitStack() as noting:
+            for case_id, sample in reversed(played.plays):
+                noting.callback(self.work.listener.played, self.left[case_id], sample)
+        with suppress(BrokenPipeError, ConnectionResetError):  # what a process that is gone told before still waits to be read
             self.worker.wire.send(GO)
 
     def _next(self) -> Message | None:

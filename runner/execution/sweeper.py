@@ -1,17 +1,18 @@
 """A sweep in a process of its own, which owns the device: what runs there.
 
 Started as `python -m runner.execution.sweeper FD END`. It speaks with its supervisor (`runner.execution.supervisor`) over FD, and
-ends with it. After every play and every case it waits until that is noted, so that nothing of the supervisor's work runs beside
-what is timed.
+ends with it. After every round of samples and every case it waits until that is noted, so that nothing of the supervisor's work
+runs beside what is timed (`runner.execution.teller`).
 """
 
 from __future__ import annotations
 
 import gc
+import importlib.util
 import signal
 import sys
 import traceback
-from contextlib import closing
+from contextlib import closing, suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -19,30 +20,12 @@ from runner.device.contract import Device, DeviceFacts
 from runner.device.select import open_device
 from runner.errors import DeviceUnavailable, DmalabError
 from runner.execution.local import Sweep
-from runner.execution.messages import Begins, Finished, Open, Opened, OwnFault, Played, Read, Refused, Task, connection
+from runner.execution.messages import Finished, Open, Opened, OwnFault, Read, Refused, Task, connection
 from runner.execution.process import end_with_parent
+from runner.execution.teller import Teller
 from runner.expand import Case
 from runner.measure.result import Sample
 from runner.measure.sentinel import Sentinel
-
-
-class Teller:
-    """Tells the supervisor of every step, and has it note every play before the next."""
-
-    def __init__(self, wire: Connection) -> None:
-        self._wire = wire
-        self._case = ""
-
-    def begins(self, case: Case) -> None:
-        """Tell which case is next, where it is another one."""
-        if case.case_id != self._case:
-            self._case = case.case_id
-            self._wire.send(Begins(case.case_id))
-
-    def played(self, case: Case, sample: Sample) -> None:
-        """Tell of a play, and wait until it is noted."""
-        self._wire.send(Played(case.case_id, sample))
-        self._wire.recv()
 
 
 def serve(wire: Connection) -> None:
@@ -70,23 +53,26 @@ def serve(wire: Connection) -> None:
 def _sweep(wire: Connection, device: Device, facts: DeviceFacts, task: Task) -> None:
     sentinel = Sentinel(list(task.readings))
     told = len(sentinel.readings)
+    teller = Teller(wire)
     sweep = Sweep(
         device,
         facts,
         task.cases,
         task.measure,
         sentinel,
-        Teller(wire),
+        teller,
         medians=task.medians,
         most_pinned=task.most_pinned,
         ends_when_lost=True,
     )
     for ended in sweep:
+        teller.settle()
         for reading in sentinel.readings[told:]:
             wire.send(Read(reading))
         told = len(sentinel.readings)
         wire.send(ended)
         wire.recv()
+    teller.settle()
     for reading in sentinel.readings[told:]:
         wire.send(Read(reading))
 
@@ -99,12 +85,20 @@ def main() -> None:
     gc.freeze()
     with connection(int(sys.argv[1])) as wire:
         try:
+            _read_ahead(wire)
             serve(wire)
         except (EOFError, BrokenPipeError, ConnectionResetError):
             return  # the supervisor has what it wanted, or is gone
         except Exception as error:
             traceback.print_exc()
             wire.send(OwnFault(_in_words(error)))
+
+
+def _read_ahead(wire: Connection) -> None:
+    """Read the modules of a real device while nobody has said yet which device to open; its driver is loaded, and not called."""
+    if not wire.poll() and importlib.util.find_spec("pycuda") is not None:
+        with suppress(Exception):  # what cannot be read is told when that device is asked for
+            importlib.import_module("runner.device.cuda.device")
 
 
 def _in_words(error: Exception) -> str:

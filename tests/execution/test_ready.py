@@ -1,0 +1,134 @@
+"""The process that will own a device is started before anything else, taken by whoever opens one, and never left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from runner.execution import ready
+from runner.execution.bench import begin_bench
+from runner.execution.ready import WORKER, discard, make_ready, see_off, seen_off_later, taken
+from runner.execution.work import Work
+from runner.spec.experiment import Measure
+from tests.execution.hostile import case_of
+from tests.execution.test_isolated import until_gone
+
+ROOT = Path(__file__).parents[2]
+NOTING = """
+import json, sys
+from runner.execution import process
+started = []
+class Noted(process.Child):
+    def __init__(self, *given, **named):
+        super().__init__(*given, **named)
+        started.append(self.process.pid)
+process.Child = Noted
+sys.argv = ["dmalab", *json.loads(sys.argv[1])]
+try:
+    from runner.__main__ import main
+    main()
+finally:
+    print(json.dumps(started), file=sys.stderr)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _none_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv(WORKER, "process")
+    yield
+    discard()
+
+
+def command(*arguments: str, worker: str = "process") -> tuple[int, list[int], str]:
+    """Run a command; return its exit code, the processes that it started, and what it said before that."""
+    done = subprocess.run(
+        [sys.executable, "-c", NOTING, json.dumps(arguments)],
+        cwd=ROOT,
+        env=os.environ | {WORKER: worker},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    *said, started = done.stderr.splitlines()
+    return done.returncode, json.loads(started), "\n".join(said)
+
+
+def test_who_opens_a_device_takes_the_process_that_is_ready() -> None:
+    make_ready(["run", "overlap"])
+    started = taken()
+    other = taken()
+    with closing(started), closing(other):
+        assert started.child.process.pid != other.child.process.pid
+    make_ready(["run", "overlap"])
+    (waiting,) = ready._ready
+    with closing(begin_bench("simulated:test", "spin")) as bench:
+        assert not ready._ready
+        assert waiting.child.process.poll() is None
+        bench.open()
+        assert [ended.result.status for ended in bench.sweep(Work([case_of()], Measure(warmup=1, samples=2)))] == ["ok"]
+
+
+def test_a_process_that_was_started_with_other_variables_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    make_ready(["claims"])
+    (waiting,) = ready._ready
+    monkeypatch.setenv("DMALAB_NVTX", "1")
+    with closing(taken()) as started:
+        assert started.child.process.pid != waiting.child.process.pid
+        assert waiting.child.process.poll() is not None
+
+
+@pytest.mark.parametrize("arguments", [["validate", "overlap"], ["plan", "overlap"], ["list"], [], ["--version"]])
+def test_no_process_is_started_for_what_measures_nothing(arguments: list[str]) -> None:
+    make_ready(arguments)
+    assert not ready._ready
+
+
+@pytest.mark.parametrize("more", [["--device", "simulated"], ["--cluster", "local:2"], ["--help"]])
+def test_no_process_is_started_where_no_real_device_is_asked_for(more: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(WORKER)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
+    make_ready(["run", "overlap", *more])
+    assert not ready._ready
+
+
+def test_a_run_takes_one_process_and_leaves_none(tmp_path: Path) -> None:
+    given = ["run", "bandwidth", "--device", "simulated:test", "--out", str(tmp_path), "--set", "scenarios.copy.size=[1MiB]"]
+    code, started, said = command(*given, "--no-report")
+    assert (code, said) == (0, "")
+    assert len(started) == 1
+    assert all(map(until_gone, started))
+
+
+def test_a_process_that_nobody_takes_is_gone_after_the_command(tmp_path: Path) -> None:
+    code, started, said = command("run", str(tmp_path / "none.yaml"))
+    assert code == 2
+    assert "there is no such file" in said
+    assert len(started) == 1
+    assert all(map(until_gone, started))
+
+
+def test_what_gives_its_device_back_is_waited_for_at_the_end_of_the_block() -> None:
+    started = taken()
+    with seen_off_later():
+        see_off(started.child)
+        assert started.child.process.poll() is None
+        started.wire.close()
+    assert started.child.process.returncode == 0, "it was waited for, not killed"
+    assert not ready._leaving
+
+
+def test_no_device_is_opened_before_another_process_has_given_it_back() -> None:
+    started = taken()
+    with seen_off_later():
+        see_off(started.child)
+        started.wire.close()
+        with closing(begin_bench("simulated:test", "spin")) as bench:
+            assert started.child.process.returncode == 0
+            bench.open()
