@@ -13,6 +13,7 @@ import os
 import shlex
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Final
@@ -140,7 +141,8 @@ def write_lines(path: Path, content: Iterable[bytes]) -> None:
             os.chmod(temporary, 0o644)
             os.replace(temporary, path)
         except BaseException:
-            os.unlink(temporary)
+            with suppress(FileNotFoundError):  # a signal may come when the file has its name already
+                os.unlink(temporary)
             raise
     except OSError as error:
         raise EnvironmentProblem(_not_written(path, error)) from error

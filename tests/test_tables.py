@@ -361,6 +361,21 @@ def test_a_failed_write_leaves_the_old_file_and_no_rest(tmp_path: Path, monkeypa
     assert [entry.name for entry in tmp_path.iterdir()] == ["summary.csv"]
 
 
+def test_a_signal_that_comes_as_a_file_gets_its_name_is_not_mistaken_for_a_failed_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace = os.replace
+
+    def interrupted(source: str, target: Path) -> None:
+        replace(source, target)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_columns(tmp_path / "columns.csv")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["columns.csv"]
+
+
 def test_all_tables_are_written_and_every_column_is_in_columns_csv(tmp_path: Path) -> None:
     verdict = Verdict("a ring wins", "confirmed", 0.5, None, None, "at most 0.8", "wall_ms 5 against 10")
     write_tables(tmp_path, RUN, [ok(case(pipeline()), 1.0)], [verdict])
