@@ -24,7 +24,7 @@ from runner.flow import RunOutcome, Watcher, run_experiment, run_info
 from runner.placement import allowed_cpus
 from runner.rows import Row, summary_rows
 from runner.spec.load import LoadedExperiment, load_experiment
-from runner.units import counted, format_size
+from runner.units import counted, digits, format_size
 
 NAIVE: Final = "naive"
 WORTH_IT: Final = 1.03
@@ -189,8 +189,10 @@ def advice_lines(advice: Advice) -> list[str]:
 
 def _told(head: str, choice: Choice, naive: Choice) -> list[str]:
     bound = choice.figure("bound_full_ms")
-    gain = f"{naive.median_ms / choice.median_ms:.3g} times as fast as the naive loop" if naive.median_ms < math.inf else ""
-    distance = f"{choice.median_ms / bound:.3g} times its bound of {bound:.4g} ms" if bound else ""
+    gain = (
+        f"{digits(naive.median_ms / choice.median_ms, 3)} times as fast as the naive loop" if naive.median_ms < math.inf else ""
+    )
+    distance = f"{digits(choice.median_ms / bound, 3)} times its bound of {digits(bound)} ms" if bound else ""
     return [f"{head}: {choice.name}", f"  {_setup(choice)}", f"  {'; '.join(filter(None, (_times(choice), gain, distance)))}"]
 
 
@@ -208,13 +210,13 @@ def _setup(choice: Choice) -> str:
 
 
 def _times(choice: Choice) -> str:
-    expected = f"{choice.expected_ms:.4g} ms expected" if choice.expected_ms < math.inf else "not expected to run"
+    expected = f"{digits(choice.expected_ms)} ms expected" if choice.expected_ms < math.inf else "not expected to run"
     if choice.median_ms == math.inf:
         return f"{expected}, {choice.row['status']}: {choice.row['reason']}"
     low, high = choice.figure("ci_low_wall_ms"), choice.figure("ci_high_wall_ms")
-    interval = "" if low is None or high is None else f" ({low:.4g} … {high:.4g})"
+    interval = "" if low is None or high is None else f" ({digits(low)} … {digits(high)})"
     word = "simulated" if choice.row["device_kind"] == "simulated" else "measured"
-    return f"{expected}, {choice.median_ms:.4g} ms{interval} {word}"
+    return f"{expected}, {digits(choice.median_ms)} ms{interval} {word}"
 
 
 def _cell(field: str, value: Any) -> str:

@@ -13,7 +13,7 @@ from runner.measure.result import CaseResult
 from runner.rows import RunInfo, summary_rows
 from runner.spec.answers import Fastest
 from runner.spec.experiment import Experiment
-from runner.units import counted
+from runner.units import counted, digits
 
 _BOUND: Final = "bound_full_ms"
 _DOUBTFUL: Final = "implausible"
@@ -38,8 +38,9 @@ class _Rung:
 
     def told(self, unit: str) -> str:
         """Say the figure and, where there is one, its interval."""
-        interval = "" if self.figure.low is None else f" ({self.figure.low:.4g} … {self.figure.high:.4g})"
-        return f"{self.figure.value:.4g} {unit}{interval}"
+        low, high = self.figure.low, self.figure.high
+        interval = "" if low is None or high is None else f" ({digits(low)} … {digits(high)})"
+        return f"{digits(self.figure.value)} {unit}{interval}"
 
     def clock(self, metric: str) -> str:
         """Name the time where it is not the one that the rates of this case are by."""
@@ -98,7 +99,7 @@ def _from_bound(best: _Rung, metric: str) -> str:
     if bound is None or metric != "wall_ms" or not bound.value:
         return ""
     locking = " and page-locking" if best.case.row.get("median_register_ms") is not None else ""
-    return f", {_times(best.figure.value / bound.value)} the {bound.value:.4g} ms of its slowest part{locking} alone"
+    return f", {_times(best.figure.value / bound.value)} the {digits(bound.value)} ms of its slowest part{locking} alone"
 
 
 def _no_slower(best: _Rung, least: _Rung, unit: str) -> str:
@@ -128,7 +129,7 @@ def _paid_once(best: _Rung, simpler: _Rung | None, unit: str) -> str:
     cost_ms = best.once_ms()
     if not cost_ms:
         return ""
-    told = f"; what it needs once before, making its graph, takes {cost_ms:.3g} ms"
+    told = f"; what it needs once before, making its graph, takes {digits(cost_ms, 3)} ms"
     if simpler is None or unit != "ms":
         return told
     beyond = max(0.0, cost_ms - simpler.once_ms())
@@ -137,4 +138,4 @@ def _paid_once(best: _Rung, simpler: _Rung | None, unit: str) -> str:
 
 def _times(ratio: float) -> str:
     """Say a ratio, such as `1.5 times`; one that three digits cannot tell from 1 in words."""
-    return "just" if f"{ratio:.3g}" == "1" else f"{ratio:.3g} times"
+    return "just" if digits(ratio, 3) == "1" else f"{digits(ratio, 3)} times"

@@ -20,6 +20,7 @@ from runner.compare_doubts import doubts_between
 from runner.compared_run import ComparedCase, ComparedRun, label_of, varying_columns
 from runner.errors import UsageError
 from runner.two_samples import Ratio, Times, chance_of_more, holm, ratio_of
+from runner.units import digits
 
 Word = Literal["slower", "faster", "same", "undecided", "broken", "mended", "no_number"]
 """What becomes of a case: by its times; `broken` and `mended` where only A, or only B, has a number; `no_number` without any."""
@@ -176,7 +177,7 @@ def _why_undecided(step: Step, one: Times, two: Times, threshold: float) -> str:
     low, high = step.ratio.ends()
     if low > 1 + threshold or high < 1 / (1 + threshold):
         return "different by itself, but not certain among so many cases; more samples would tell"
-    return f"the interval reaches over the threshold of {100 * threshold:.4g} %"
+    return f"the interval reaches over the threshold of {digits(100 * threshold)} %"
 
 
 def _same_clock(pairs: Sequence[tuple[ComparedCase, ComparedCase]]) -> None:

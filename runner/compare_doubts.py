@@ -8,7 +8,7 @@ from typing import Any, Final
 from runner.compared_run import SETTINGS, ComparedRun
 from runner.stats import median
 from runner.two_samples import ratio_of
-from runner.units import counted
+from runner.units import counted, digits
 
 WATCHED: Final[Mapping[str, str]] = {
     "device.name": "the device",
@@ -81,7 +81,7 @@ def _sentinel(a: ComparedRun, b: ComparedRun, threshold: float) -> Iterator[str]
     if not 1 / (1 + threshold) <= ratio.value <= 1 + threshold:
         mine, theirs = median(a.sentinel.values), median(b.sentinel.values)
         yield (
-            f"the sentinel, a small copy that is in every run, took {mine:.4g} ms in A and {theirs:.4g} ms in B: "
+            f"the sentinel, a small copy that is in every run, took {digits(mine)} ms in A and {digits(theirs)} ms in B: "
             "the machine itself changed"
         )
 

@@ -11,7 +11,7 @@ from runner.compare import THRESHOLD, Comparison, Difference, Word, compare_runs
 from runner.compare_page import labels_of
 from runner.compared_run import ComparedRun
 from runner.errors import UsageError
-from runner.units import counted
+from runner.units import counted, digits
 
 _PERCENT: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,4})?) ?%", re.ASCII)
 LARGEST_SHARE: Final = 10.0
@@ -55,12 +55,12 @@ class Gate:
         sentences = []
         slower, broken, undecided = (comparison.of(word) for word in ("slower", "broken", "undecided"))
         if slower:
-            what = f"{counted(len(slower), 'case')} slower by more than {100 * share:.4g} % for certain"
+            what = f"{counted(len(slower), 'case')} slower by more than {digits(100 * share)} % for certain"
             sentences.append(f"{what}: {labels_of(slower)}")
         if broken:
             sentences.append(f"{counted(len(broken), 'case')} without a number that A has: {labels_of(broken)}")
         if undecided and self.undecided:
-            sentences.append(f"{counted(len(undecided), 'case')} undecided at {100 * share:.4g} %: {labels_of(undecided)}")
+            sentences.append(f"{counted(len(undecided), 'case')} undecided at {digits(100 * share)} %: {labels_of(undecided)}")
         return sentences
 
 
@@ -110,5 +110,5 @@ def _nothing_to_judge(comparison: Comparison) -> str:
 def _open_line(cases: Sequence[Difference], share: float) -> str:
     if not cases:
         return ""
-    what = f"{counted(len(cases), 'case')} undecided at {100 * share:.4g} %, which do not fail: {labels_of(cases)}"
+    what = f"{counted(len(cases), 'case')} undecided at {digits(100 * share)} %, which do not fail: {labels_of(cases)}"
     return f"{what}; more samples decide, --fail-on undecided lets them fail"

@@ -12,7 +12,7 @@ from runner.rows import Row
 from runner.scenarios.base import Cell
 from runner.screen import Grid
 from runner.stats import median
-from runner.units import counted
+from runner.units import counted, digits
 
 MOST_ROWS: Final = 40
 """Rows of the table on the screen; `--csv` writes them all."""
@@ -61,8 +61,9 @@ def comparison_lines(comparison: Comparison) -> list[str]:
 
 def method_line(comparison: Comparison) -> str:
     """Say by which test and threshold the words were found."""
+    threshold = digits(100 * comparison.threshold)
     return (
-        f"B against A by raw samples (Mann-Whitney). slower, faster: by more than {100 * comparison.threshold:.4g} %, p at most "
+        f"B against A by raw samples (Mann-Whitney). slower, faster: by more than {threshold} %, p at most "
         f"{CERTAIN} over all cases together (Holm). same: the 95 % interval of B / A lies within that."
     )
 
@@ -89,7 +90,8 @@ def ratio_text(difference: Difference) -> tuple[str, str]:
     ratio = difference.ratio
     if ratio is None:
         return "", ""
-    return f"{ratio.value:.3f}", "" if ratio.low is None else f"{ratio.low:.3f} … {ratio.high:.3f}"
+    low, high = ratio.low, ratio.high
+    return digits(ratio.value), "" if low is None or high is None else f"{digits(low)} … {digits(high)}"
 
 
 def _row(difference: Difference) -> dict[str, Cell]:
@@ -122,7 +124,7 @@ def _rank(difference: Difference) -> tuple[int, float]:
 
 def _drawn(difference: Difference) -> tuple[str, ...]:
     medians = [
-        "" if each.times is None else f"{median(each.times.values):.4g} {each.unit}" for each in (difference.a, difference.b)
+        "" if each.times is None else f"{digits(median(each.times.values))} {each.unit}" for each in (difference.a, difference.b)
     ]
     word = difference.word.replace("_", " ")
     return (difference.label, word, *ratio_text(difference), *medians, _bar(difference), difference.flags or difference.reason)
@@ -141,6 +143,6 @@ def labels_of(differences: Sequence[Difference]) -> str:
     """Name some cases in one line, the worst first."""
     ordered = sorted(differences, key=_rank)
     named = "; ".join(
-        f"{each.label} ({f'{each.ratio.value:.3f} times as long' if each.ratio else each.reason})" for each in ordered[:3]
+        f"{each.label} ({f'{digits(each.ratio.value)} times as long' if each.ratio else each.reason})" for each in ordered[:3]
     )
     return named + (f"; and {len(ordered) - 3:,} more" if len(ordered) > 3 else "")

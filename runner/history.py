@@ -21,7 +21,7 @@ from runner.rows import Row
 from runner.screen import Grid
 from runner.stats import median
 from runner.two_samples import Times
-from runner.units import counted, local_time
+from runner.units import counted, digits, local_time
 
 if TYPE_CHECKING:
     from runner.results import Results
@@ -114,8 +114,8 @@ def history_lines(history: History) -> list[str]:
     changes = [(max(each.ratio, 1 / each.ratio), series, each) for series in history.series for each in series.changes]
     for _, series, change in sorted(changes, key=lambda each: -each[0])[:MOST_ROWS]:
         run, kept = history.runs[change.place], "and stays so" if change.stays else "in that run only"
-        lines.append(f"{change.word} from {run.run_id} ({when(run)}) on, {kept}: {series.label}, {change.ratio:.3f} times")
-    return lines if changes else [*lines, f"No case changed by more than {100 * history.threshold:.4g} % for certain."]
+        lines.append(f"{change.word} from {run.run_id} ({when(run)}) on, {kept}: {series.label}, {digits(change.ratio)} times")
+    return lines if changes else [*lines, f"No case changed by more than {digits(100 * history.threshold)} % for certain."]
 
 
 def history_grid(history: History) -> Grid:
@@ -125,7 +125,7 @@ def history_grid(history: History) -> Grid:
     rows = []
     for series in history.series[:MOST_ROWS]:
         marks = {change.place: "+" if change.word == "slower" else "-" for change in series.changes}
-        cells = (f"{value:.4g}{marks.get(place, '')}" if (value := series.medians[place]) else "" for place in shown)
+        cells = (f"{digits(value)}{marks.get(place, '')}" if (value := series.medians[place]) else "" for place in shown)
         rows.append((series.label, series.case.unit, *cells))
     hidden = len(history.series) - len(rows)
     return Grid(headers, tuple(rows), f"... and {counted(hidden, 'more case')}; --csv writes them all" if hidden else "")

@@ -10,6 +10,7 @@ from runner.compare import Comparison
 from runner.drawing import axes_or_new, titled
 from runner.errors import UsageError
 from runner.history import History, when
+from runner.units import digits
 
 COLOURS: Final = {"slower": "#c03a2b", "faster": "#2e7d4f"}
 OTHER_COLOUR: Final = "#5a6b7b"
@@ -26,7 +27,7 @@ def plot_comparison(comparison: Comparison, *, axes: Any = None) -> Any:
     shown = sorted(known[:MOST_CASES], key=lambda each: each[0].value)
     drawn = axes_or_new(axes, height=1.2 + 0.25 * len(shown))
     factor = 1 + comparison.threshold
-    drawn.axvspan(1 / factor, factor, color="#e4e9ee", label=f"within {100 * comparison.threshold:.4g} %")
+    drawn.axvspan(1 / factor, factor, color="#e4e9ee", label=f"within {digits(100 * comparison.threshold)} %")
     drawn.axvline(1, color="black", linewidth=1)
     for place, (ratio, each) in enumerate(shown):
         low, high = ratio.ends()
@@ -68,5 +69,5 @@ def _plain_ticks(drawn: Any, values: Sequence[float]) -> None:
     """Put a few ratios at a logarithmic axis in plain digits."""
     low, high = math.log(min(values)), math.log(max(values))
     ticks = [math.exp(low + (high - low) * place / 4) for place in range(5)]
-    drawn.set_xticks(ticks, [f"{tick:.3g}" for tick in ticks])
+    drawn.set_xticks(ticks, [digits(tick, 3) for tick in ticks])
     drawn.minorticks_off()

@@ -9,7 +9,7 @@ from runner.columns import AXES, own_columns
 from runner.predict import Prediction, worst_first
 from runner.rows import Row
 from runner.screen import Grid
-from runner.units import counted, format_size
+from runner.units import counted, digits, format_size
 
 MOST_ROWS: Final = 40
 """Rows of the table on the screen; the file has them all."""
@@ -43,10 +43,10 @@ def predicted_grid(predictions: Sequence[Prediction]) -> Grid:
 
 def _cells(each: Prediction) -> tuple[str, ...]:
     error = "" if each.error is None else f"{100 * each.error:+.1f}"
-    predicted = each.reason if each.predicted_ms is None else f"{each.predicted_ms:.4g}"
+    predicted = each.reason if each.predicted_ms is None else digits(each.predicted_ms)
     spread = "" if each.spread is None else f"{100 * each.spread:.1f}"
     clock = each.figure.removesuffix("_ms")
-    return each.case.scenario, _axes(each), clock, f"{each.measured_ms:.4g}", predicted, error, spread
+    return each.case.scenario, _axes(each), clock, digits(each.measured_ms), predicted, error, spread
 
 
 def _axes(each: Prediction) -> str:

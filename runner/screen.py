@@ -21,7 +21,7 @@ from runner.rows import Row, RunInfo, each_summary_row
 from runner.scenarios.base import Cell, Clock
 from runner.spec.load import LoadedExperiment
 from runner.stats import median
-from runner.units import about_size, format_seconds, format_size
+from runner.units import about_size, digits, format_seconds, format_size
 from runner.verdicts import Verdict, measured_text
 
 MOST_ROWS: Final = 40
@@ -94,7 +94,7 @@ def case_line(result: CaseResult, done: int, total: int, seconds_left: float) ->
     name = " ".join([result.case.scenario, *_axis_texts(result.case)])
     clock = f"{result.case.model.CLOCK}_ms"
     times = [sample.figures[clock] for sample in result.samples if sample.role == "sample" and clock in sample.figures]
-    said = f"{median(times):.6g} ms" if result.status == "ok" and times else f"{result.status}: {result.reason}".rstrip(": ")
+    said = f"{digits(median(times))} ms" if result.status == "ok" and times else f"{result.status}: {result.reason}".rstrip(": ")
     left = f" (about {format_seconds(seconds_left)} left)" if done < total and seconds_left >= 1 else ""
     return f"[{done}/{total}] {name}: {said}{left}"
 
@@ -163,11 +163,11 @@ def summary_grid(outcome: RunOutcome, rows: Sequence[Row]) -> Grid:
             (
                 result.case.scenario,
                 *(_shown(axis, row.get(axis)) for axis in axes),
-                _digits(row.get(f"median_{clock}")),
+                _number(row.get(f"median_{clock}")),
                 by if several else "",
                 _interval(row.get(f"ci_low_{clock}"), row.get(f"ci_high_{clock}")),
-                _digits(row.get("gb_per_s")),
-                _digits(row.get("speedup")),
+                _number(row.get("gb_per_s")),
+                _number(row.get("speedup")),
                 " ".join([result.status, *result.flags]),
             )
         )
@@ -184,14 +184,14 @@ def speedup_sentence(rows: Sequence[Row], results: Sequence[CaseResult], baselin
     mine = row[f"median_{clock or case.model.CLOCK}_ms"]
     assert isinstance(mine, float), "a speedup stands on a median"
     name = " ".join([case.scenario, *([f"({', '.join(texts)})"] if (texts := _axis_texts(case)) else [])])
-    low, high = row.get("ci_low_speedup"), row.get("ci_high_speedup")
-    bounds = f" (interval {_digits(low)} to {_digits(high)})" if low is not None and high is not None else ""
+    low, high, gain = row.get("ci_low_speedup"), row.get("ci_high_speedup"), digits(speedup, 3)
+    bounds = f" (interval {_number(low)} to {_number(high)})" if low is not None and high is not None else ""
     if isinstance(low, float) and isinstance(high, float) and low <= 1 <= high:
-        return f"No difference is seen between the best case, {name}, and {baseline}: {speedup:.2f} times as fast{bounds}."
-    if f"{speedup:.2f}" == "1.00":
-        return f"{name} is the best and no faster: {mine:.4g} ms against {mine * speedup:.4g} ms of {baseline}{bounds}."
+        return f"No difference is seen between the best case, {name}, and {baseline}: {gain} times as fast{bounds}."
+    if gain == "1":
+        return f"{name} is the best and no faster: {digits(mine)} ms against {digits(mine * speedup)} ms of {baseline}{bounds}."
     verb = "is the best" if speedup > 1 else "is the best and still slower"
-    return f"{name} {verb}: {mine:.4g} ms against {mine * speedup:.4g} ms of {baseline}, {speedup:.2f} times as fast{bounds}."
+    return f"{name} {verb}: {digits(mine)} ms against {digits(mine * speedup)} ms of {baseline}, {gain} times as fast{bounds}."
 
 
 def flag_lines(results: Sequence[CaseResult]) -> list[str]:
@@ -296,18 +296,12 @@ def _other(row: Row, baseline: str) -> float | None:
     return float(speedup) if isinstance(speedup, int | float) and row["scenario"] != baseline else None
 
 
-def _digits(cell: Cell) -> str:
-    """Write a number with 4 significant digits and without an exponent."""
-    if not isinstance(cell, int | float):
-        return ""
-    if abs(cell) >= 1000:
-        return f"{cell:,.0f}"
-    written = f"{cell:#.4g}".rstrip(".")
-    return f"{cell:.9f}".rstrip("0") if "e" in written else written
+def _number(cell: Cell) -> str:
+    return digits(cell) if isinstance(cell, int | float) else ""
 
 
 def _interval(low: Cell, high: Cell) -> str:
-    return "" if low is None or high is None else f"{_digits(low)} … {_digits(high)}"
+    return "" if low is None or high is None else f"{_number(low)} … {_number(high)}"
 
 
 def _count(count: int, noun: str) -> str:

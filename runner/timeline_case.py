@@ -23,7 +23,7 @@ from runner.spec.load import load_experiment
 from runner.stats import median
 from runner.timeline import timeline_of
 from runner.timeline_store import NAME, NO_FILE, KeptTimeline, kept_timeline, whole_timeline
-from runner.units import parse_size
+from runner.units import digits, parse_size
 
 if TYPE_CHECKING:
     from runner.results import Results
@@ -175,6 +175,6 @@ def _same_time(case: ComparedCase, played: Played, run: ComparedRun) -> None:
     then = median(case.times.values)
     if abs(now - then) > SAME_TIME * then:
         raise InputError(
-            f"played again, the case takes {now:.6g} {case.unit} instead of {then:.6g}: the profile {run.device} or dmalab has "
-            "changed since; run the experiment again, or ask for a play on it by --device"
+            f"played again, the case takes {digits(now, 6)} {case.unit} instead of {digits(then, 6)}: the profile {run.device} "
+            "or dmalab has changed since; run the experiment again, or ask for a play on it by --device"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from runner.timeline import Span, Work
-from runner.units import format_size
+from runner.units import digits, format_size
 
 NAMES: Final[dict[Work, str]] = {
     "h2d": "copy to device",
@@ -25,4 +25,4 @@ def span_name(span: Span) -> str:
 
 def rate_text(span: Span) -> str:
     """Return the rate of a span, `55.1 GB/s`; empty where it has none."""
-    return "" if span.gb_per_s is None else f"{span.gb_per_s:.3g} GB/s"
+    return "" if span.gb_per_s is None else f"{digits(span.gb_per_s, 3)} GB/s"

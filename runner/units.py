@@ -1,7 +1,8 @@
-"""Exact reading and writing of byte sizes, by integers and `Decimal` alone, and short writing of durations and times."""
+"""Exact reading and writing of byte sizes, by integers and `Decimal` alone, and short writing of figures, durations and times."""
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import datetime
 from decimal import Decimal
@@ -62,6 +63,12 @@ def format_size(size: int) -> str:
     return min(("".join(each) for each in written), key=_signs, default=f"{size}B")
 
 
+def told_size(size: int) -> str:
+    """Write a size for a sentence that must be exact, too: `32MiB (33,554,432 bytes)`, `4,097 bytes`."""
+    short, exact = format_size(size), counted(size, "byte")
+    return exact if short == f"{size}B" else f"{short} ({exact})"
+
+
 def about_size(size: int) -> str:
     """Write an amount of memory that nobody asked for to the byte with 4 digits: `139.3GiB`, `512MiB`, `17B`."""
     unit = next((each for each in ("TiB", "GiB", "MiB", "KiB") if size >= UNITS[each]), "B")
@@ -72,6 +79,19 @@ def sizes_apart(one: int, other: int) -> tuple[str, str]:
     """Write two amounts of memory that are compared: with 4 digits, or to the byte where these would look alike."""
     short = about_size(one), about_size(other)
     return short if one == other or short[0] != short[1] else (f"{one:,}B", f"{other:,}B")
+
+
+def digits(value: float, most: int = 4) -> str:
+    """Write a figure for people: `97.87`, `10`, `1,234,567`, `0.0001235`; the tables have all its digits.
+
+    The one rule of screen, pages and pictures: `most` significant digits, four for a figure and three for a ratio in a
+    sentence; no zeros behind them, nothing behind the point from 1,000 on, no exponent.
+    """
+    if not value or not math.isfinite(value):
+        return "0" if value == 0 else str(value)
+    exponent = int(f"{value:.{most - 1}e}".partition("e")[2])
+    written = f"{value:,.{max(0, most - 1 - exponent)}f}"
+    return written.rstrip("0").rstrip(".") if "." in written else written
 
 
 def counted(count: int, noun: str) -> str:

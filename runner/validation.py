@@ -21,6 +21,7 @@ from runner.scenarios.base import Known, Scenario
 from runner.scenarios.pipeline import Pipeline
 from runner.stats import median, quantile
 from runner.tables import write_csv, write_whole
+from runner.units import digits
 
 EXPERIMENT: Final = "validate"
 NEAR: Final = 0.15
@@ -174,10 +175,10 @@ def _cells(score: Score) -> list[str]:
 
 def _worst_cells(each: Prediction) -> list[str]:
     axes = " ".join(f"{name}={value}" for name, value in each.case.axes.items())
-    predicted = each.reason if each.predicted_ms is None else f"{each.predicted_ms:.4g}"
+    predicted = each.reason if each.predicted_ms is None else digits(each.predicted_ms)
     error = "" if each.error is None else f"{100 * each.error:+.1f}"
     spread = "" if each.spread is None else f"{100 * each.spread:.1f}"
-    return [f"{each.case.scenario} {axes}".strip(), f"{each.measured_ms:.4g}", predicted, error, spread]
+    return [f"{each.case.scenario} {axes}".strip(), digits(each.measured_ms), predicted, error, spread]
 
 
 def _table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

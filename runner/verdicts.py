@@ -45,6 +45,7 @@ from runner.spec.clauses import (
 )
 from runner.spec.experiment import Experiment
 from runner.spec.fields import value_at
+from runner.units import digits
 
 _WORST_FIRST: Final[tuple[Word, ...]] = ("refuted", "undecided", "confirmed")
 _SHORT_UNITS: Final = {"10^9 bytes/s": "GB/s", "2^30 bytes/s": "GiB/s"}
@@ -79,7 +80,7 @@ def measured_text(figure: float | None, low: float | None, high: float | None, u
     short = "" if unit == "bytes" else _SHORT_UNITS.get(unit, unit)
 
     def written(value: float) -> str:
-        return place_text(value, unit) if unit == "bytes" else f"{value:.4g}"
+        return place_text(value, unit) if unit == "bytes" else digits(value)
 
     behind = f" {short}" if short else ""
     told = "" if figure is None else written(figure) + behind
@@ -187,7 +188,7 @@ class _Judging:
             lacking = f"{metric} of {one.label()}" if above is None else f"{other_metric} of {other.label()}"
             return Finding("undecided", f"{lacking} was not measured")
         named = f"{other_metric} " if metric != other_metric else ""
-        told = f"{metric} {above.value:.6g} of {one.label()} against {named}{below.value:.6g} of {other.label()}"
+        told = f"{metric} {digits(above.value, 6)} of {one.label()} against {named}{digits(below.value, 6)} of {other.label()}"
         factor = factor_between(metric, other_metric) or 1.0
         figure = paired(one, metric, other_metric, factor) if one is other else None
         if figure is None:
@@ -202,7 +203,7 @@ class _Judging:
         figure = self._figure(measured, clause.metric)
         if figure is None:
             return Finding("undecided", f"{clause.metric} of {measured.label()} was not measured")
-        told = f"{clause.metric} {figure.value:.6g} of {measured.label()}"
+        told = f"{clause.metric} {digits(figure.value, 6)} of {measured.label()}"
         return within(clause.value, figure, told, measured.result.deterministic)
 
     def _groups(self, of: Selection, over: str) -> list[list[Measured]]:
@@ -224,7 +225,7 @@ class _Judging:
                 return Finding("undecided", f"{clause.metric} of {each.label()} was not measured")
             points.append(trends.Point(float(value_at(each.result.case.model, clause.over)), figure))
         unit = unit_of_axis(clause.over)
-        told = ", ".join(f"{place_text(point.place, unit)}: {point.figure.value:.4g}" for point in points[:_MOST_POINTS])
+        told = ", ".join(f"{place_text(point.place, unit)}: {digits(point.figure.value)}" for point in points[:_MOST_POINTS])
         told = f"{clause.metric} by {clause.over}: {told}{', …' if len(points) > _MOST_POINTS else ''}"
         deterministic = group[0].result.deterministic
         if isinstance(clause, ThresholdClause):

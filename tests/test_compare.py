@@ -167,9 +167,9 @@ def test_the_table_tells_the_worst_first_and_its_rows_fit_their_columns() -> Non
     comparison = held(a, [noisy(1, 1), noisy(2, 1.1, flags=("drift",)), noisy(3, 1.3)])
     grid = comparison_grid(comparison)
     assert [row[:3] for row in grid.rows] == [
-        ("copy size 3MiB", "slower", "1.300"),
-        ("copy size 2MiB", "slower", "1.100"),
-        ("copy size 1MiB", "same", "1.000"),
+        ("copy size 3MiB", "slower", "1.3"),
+        ("copy size 2MiB", "slower", "1.1"),
+        ("copy size 1MiB", "same", "1"),
     ]
     assert [row[6] for row in grid.rows] == ["++++++++++", "+++++", "="]
     assert grid.rows[1][7] == "drift noisy"
@@ -201,7 +201,7 @@ def test_a_gate_names_what_it_fails_on() -> None:
     assert Gate().judge(*runs, allow_simulated=False) == Judgement((), "")
     judged = Gate(0.05, True).judge(*runs, allow_simulated=False)
     assert list(judged.failures) == [
-        "1 case slower by more than 5 % for certain: copy size 2MiB (1.200 times as long)",
+        "1 case slower by more than 5 % for certain: copy size 2MiB (1.2 times as long)",
         "1 case without a number that A has: copy size 4MiB (failed: it broke)",
         "1 case missing in B: copy size 3MiB",
     ]

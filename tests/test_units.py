@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from runner.units import LARGEST_SIZE, UNITS, about_size, format_seconds, format_size, parse_size
+from runner.units import LARGEST_SIZE, UNITS, about_size, digits, format_seconds, format_size, parse_size, told_size
 
 
 @pytest.mark.parametrize(
@@ -146,3 +146,48 @@ def test_amounts_that_nobody_chose_are_written_with_four_digits(size: int, text:
 )
 def test_durations_are_short(seconds: float, text: str) -> None:
     assert format_seconds(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"),
+        (1.0, "1"),
+        (9.9996, "10"),
+        (10.004, "10"),
+        (97.866, "97.87"),
+        (97.5, "97.5"),
+        (999.96, "1,000"),
+        (12345.6, "12,346"),
+        (1234567, "1,234,567"),
+        (0.000012345, "0.00001234"),
+        (-0.02, "-0.02"),
+        (float("inf"), "inf"),
+        (float("nan"), "nan"),
+    ],
+)
+def test_figures_have_four_digits_no_zeros_behind_them_and_no_exponent(value: float, text: str) -> None:
+    assert digits(value) == text
+
+
+def test_figures_can_have_other_numbers_of_digits() -> None:
+    assert [digits(14.857, 3), digits(0.99961, 3), digits(97.86612345, 6), digits(123456.7, 3)] == [
+        "14.9",
+        "1",
+        "97.8661",
+        "123,457",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (1, "1 byte"),
+        (4097, "4,097 bytes"),
+        (4096, "4KiB (4,096 bytes)"),
+        (3_000_000, "3MB (3,000,000 bytes)"),
+        (2**28, "256MiB (268,435,456 bytes)"),
+    ],
+)
+def test_sizes_in_sentences_are_short_and_exact(size: int, text: str) -> None:
+    assert told_size(size) == text

@@ -11,7 +11,6 @@ from runner.measure.result import FLAGS
 from runner.report.cases import (
     case_label,
     counted_ways,
-    digits,
     interval_text,
     main_time,
     measured_rows,
@@ -25,7 +24,7 @@ from runner.report.gain import gain_sentences
 from runner.report.predictions import asks_of_a_model, prediction_sentence
 from runner.report.reading import RunTables
 from runner.rows import Row
-from runner.units import counted
+from runner.units import counted, digits
 
 NO_NUMBER: Final = ("failed", "timeout", "corrupt", "skipped", "unsupported", "not_run")
 CLEARLY: Final = 1.05
@@ -162,12 +161,12 @@ def _speedup_sentence(rows: Sequence[Row], axes: Sequence[str], baseline: str) -
     interval = (
         f" ({digits(low)} to {digits(high)} by the ends of both 95 % intervals)" if low is not None and high is not None else ""
     )
-    name = case_label(best, axes)
+    name, gain = case_label(best, axes), digits(speedup, 3)
     if low is not None and high is not None and low <= 1 <= high:
-        return f"No difference is seen between {baseline} and the best other case, {name}: {speedup:.2f} times as fast{interval}."
-    if f"{speedup:.2f}" == "1.00":
+        return f"No difference is seen between {baseline} and the best other case, {name}: {gain} times as fast{interval}."
+    if gain == "1":
         return f"Nothing beats {baseline}; the best of the others, {name}, takes as long: {digits(mine)} ms{interval}."
-    told = f"{digits(mine)} ms against {digits(mine * speedup)} ms, {speedup:.2f} times as fast as {baseline}{interval}"
+    told = f"{digits(mine)} ms against {digits(mine * speedup)} ms, {gain} times as fast as {baseline}{interval}"
     if speedup <= 1:
         return f"Nothing beats {baseline}; the best of the others is {name}: {told}."
     return f"{name} is the best: {told}."
@@ -187,7 +186,7 @@ def _rate_sentence(rows: Sequence[Row], axes: Sequence[str]) -> str:
     against = ""
     if slowest is not None and "buffer" in axes and (slower := number_of(slowest, "gb_per_s")):
         times = figure.value / slower
-        worse = f", {times:.2f} times less" if times >= CLEARLY else ", as good as the same"
+        worse = f", {digits(times, 3)} times less" if times >= CLEARLY else ", as good as the same"
         against = f"; {slowest.get('buffer')} memory reaches {digits(slower)} there{worse}"
     interval = f" ({interval_text(figure)})" if interval_text(figure) else ""
     direction = f"{best['direction']}: " if "direction" in axes and "direction" in best else ""

@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from runner.report.cases import digits, short_name, shown
+from runner.report.cases import short_name, shown
+from runner.units import digits
 
 MOST_TICKS: Final = 12
 _FEW_DECADES: Final = 2

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from runner.figures import Figure
-from runner.report.cases import case_label, digits, measured_rows, median_figure, number_of, varying_axes
+from runner.report.cases import case_label, measured_rows, median_figure, number_of, varying_axes
 from runner.report.figures import COLOURS, PageFigure, error_bars, plain
 from runner.report.gain import bound_above_twin
 from runner.report.reading import RunTables
 from runner.rows import Row
+from runner.units import digits
 
 MOST_BARS: Final = 12
 BOUNDS: Final = {

@@ -10,7 +10,7 @@ from runner.columns import AXES, LEAD, own_columns
 from runner.figures import Figure
 from runner.rows import Row
 from runner.scenarios.base import Cell
-from runner.units import format_size
+from runner.units import digits, format_size
 
 AXIS_NAMES: Final = tuple(column.name for column in (*AXES, *own_columns()) if not column.formula)
 """The axes; what has a formula follows from another one."""
@@ -118,14 +118,6 @@ def shown(column: str, cell: Cell) -> str:
     if isinstance(cell, int) and column.endswith("_bytes") and cell > 0:
         return format_size(cell)
     return digits(cell) if isinstance(cell, float) else str(cell)
-
-
-def digits(value: float) -> str:
-    """Write a number with 4 significant digits and without an exponent: `97.87`, `1,234,567`, `0.0001235`."""
-    if abs(value) >= 1000:
-        return f"{value:,.0f}"
-    written = f"{value:.4g}"
-    return f"{value:.9f}".rstrip("0").rstrip(".") if "e" in written else written
 
 
 def interval_text(figure: Figure) -> str:

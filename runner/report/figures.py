@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from runner.figures import Figure
 from runner.report.cases import (
-    digits,
     interval_text,
     median_figure,
     number_of,
@@ -21,6 +20,7 @@ from runner.report.cases import (
     shown,
 )
 from runner.rows import Row
+from runner.units import digits
 
 COLOURS: Final = ("#3b82c4", "#d9822b", "#2a9d6f", "#c2528b", "#8a6fd1", "#a8921f", "#3aa3b8", "#b5533c")
 """Series, told apart by colour, dash and symbol; each stands out from white and from near black by 3 to 1 at least."""

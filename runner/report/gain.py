@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from runner.report.cases import digits, number_of, short_name, shown
+from runner.report.cases import number_of, short_name, shown
 from runner.rows import Row
+from runner.units import digits
 
 SAME: Final = 0.02
 """Times that differ by no more than this share are called equal: runs of one file differ by as much."""
@@ -65,4 +66,4 @@ def _overlap(wall_ms: float, twin_ms: float) -> str:
         return f"None of it comes from overlap: {told}."
     if twin_ms < wall_ms:
         return f"None of it comes from overlap, which costs time here: {told}."
-    return f"Overlap itself gives {twin_ms / wall_ms:.2f} times: {told}."
+    return f"Overlap itself gives {digits(twin_ms / wall_ms, 3)} times: {told}."

@@ -8,7 +8,6 @@ from typing import Any, Final
 from runner.figures import Figure
 from runner.report.cases import (
     case_label,
-    digits,
     interval_text,
     measured_rows,
     median_figure,
@@ -19,7 +18,7 @@ from runner.report.cases import (
 from runner.report.figures import PageFigure
 from runner.report.reading import RunTables
 from runner.rows import Row
-from runner.units import counted
+from runner.units import counted, digits
 
 MOST_MAPS: Final = 4
 HEAT_COLOURS: Final = ((0, "#f4efe2"), (0.5, "#b5d9e6"), (1, "#4fb0dc"))
@@ -65,7 +64,8 @@ def _heat(place: int, name: str, grid: Grid) -> PageFigure | None:
         "text": texts,
         "texttemplate": "%{text}",
         "hoverongaps": False,
-        "hovertemplate": f"chunk %{{y}}, streams %{{x}}: %{{z:.4g}} {unit}<extra></extra>",
+        "hovertext": [[_told(figures, (chunk, each)) for each in streams] for chunk in chunks],
+        "hovertemplate": f"chunk %{{y}}, streams %{{x}}: %{{hovertext}} {unit}<extra></extra>",
         "textfont": {"color": "#111"},
         "colorscale": HEAT_COLOURS,
         "reversescale": timed,

@@ -9,7 +9,6 @@ from typing import Any, Final
 from runner.report.axes import limit_lines, log_axis, size_axis
 from runner.report.cases import (
     counted_ways,
-    digits,
     interval_text,
     main_time,
     measured_rows,
@@ -23,6 +22,7 @@ from runner.report.cases import (
 from runner.report.figures import SIZE_AXES, PageFigure, Point, line_trace, series_of
 from runner.report.reading import RunTables
 from runner.rows import Row
+from runner.units import digits
 
 MOST_ABOVE: Final = 4
 """How many times the greatest rate the limit of the link may be: a line further above would flatten all that is below."""

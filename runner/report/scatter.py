@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from runner.report.axes import log_axis
-from runner.report.cases import case_label, digits, measured_rows, number_of, varying_axes
+from runner.report.cases import case_label, measured_rows, number_of, varying_axes
 from runner.report.figures import COLOURS, SYMBOLS, PageFigure, plain
 from runner.report.reading import RunTables
 from runner.rows import Row
+from runner.units import digits
 
 
 def held_figure(run: RunTables) -> PageFigure | None:
@@ -35,7 +36,11 @@ def held_figure(run: RunTables) -> PageFigure | None:
         series.setdefault(name, []).append((number_of(row, "median_event_ms") or 0.0, held, row))
     ends = [value for points in series.values() for x, y, _ in points for value in (x, y)]
     data = [
-        _dots(place, name, [(x, y, f"{case_label(row, axes)}<br>held {digits(y)} ms of {digits(x)} ms") for x, y, row in points])
+        _dots(
+            place,
+            name,
+            [(x, y, f"{case_label(row, axes)}<br>held {digits(y)} ms of {digits(x)} ms") for x, y, row in points],
+        )
         for place, (name, points) in enumerate(series.items())
     ]
     cells = [

@@ -12,7 +12,6 @@ from rich.text import Text
 
 from runner.report.answer import answer, warnings
 from runner.report.cases import (
-    digits,
     interval_text,
     main_time,
     measured_rows,
@@ -26,6 +25,7 @@ from runner.report.cases import (
 )
 from runner.report.reading import RunTables
 from runner.rows import Row
+from runner.units import digits
 from runner.verdicts import measured_text
 
 BAR_WIDTH: Final = 12

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runner.report.cases import case_label, constants, digits, rate_figure, time_of_rate, varying_axes
+from runner.report.cases import case_label, constants, rate_figure, time_of_rate, varying_axes
 from runner.report.figures import plain
 from runner.report.heat import heat_figures
 from runner.report.page import page_figures
@@ -111,16 +111,6 @@ def test_without_numbers_nothing_is_drawn(tmp_path: Path, rows: list[Row]) -> No
 
 def test_names_reach_plotly_as_text() -> None:
     assert plain("<b>&amp;</b>") == "&lt;b&gt;&amp;amp;&lt;/b&gt;"
-
-
-def test_digits_have_no_exponent() -> None:
-    assert [digits(value) for value in (0.0, 97.866, 1234567.8, 0.000012345, -0.02)] == [
-        "0",
-        "97.87",
-        "1,234,568",
-        "0.000012345",
-        "-0.02",
-    ]
 
 
 def test_what_is_alike_in_every_row_is_told_once() -> None:
