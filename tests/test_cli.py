@@ -208,7 +208,7 @@ def test_a_plan_that_contradicts_itself_is_70(small: Path, monkeypatch: pytest.M
 def test_plan_says_what_would_happen_and_writes_nothing(small: Path, tmp_path: Path) -> None:
     result = dmalab("plan", small)
     assert result.exit_code == 0, result.stderr
-    assert "loop: 1 case; the first would take 65,536 bytes" in result.stdout
+    assert "loop: 1 case; the first would take 64KiB (65,536 bytes)" in result.stdout
     assert "5 cases, 0 of them excluded; 20 plays with warm-ups" in result.stdout
     estimate = r"^estimated time: .* on a real GPU \(by simulated:.*\); a simulated run only computes it$"
     assert re.search(estimate, result.stdout, re.MULTILINE)

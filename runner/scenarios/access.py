@@ -12,7 +12,7 @@ from runner.pattern import FLAT, WORD
 from runner.plan import Access, HostAccess, HostWait, KernelAccess, Plan
 from runner.scenarios.base import Scenario, Size, event_ms, field_error, host_ms, timed
 from runner.scenarios.builder import PlanWriter, check_pages
-from runner.units import counted
+from runner.units import counted, told_size
 
 MOST_PASSES = 10_000
 LARGEST_OFFSET = 4096
@@ -87,8 +87,8 @@ class InPlace(Scenario):
         who = "a kernel" if self.by == "kernel" else counted(self.threads, "thread") + " of the processor"
         where = f"in {self.buffer} memory" if self.place == "host" else f"on the device, copied from and to {self.buffer} memory"
         pages = " with huge pages" if self.pages == "huge" else ""
-        offset = f", {self.offset:,} bytes from the begin of a page," if self.offset else ""
-        return f"{self.pattern} {self.size:,} bytes {where}{pages}{offset} by {who}, {counted(self.passes, 'time')}"
+        offset = f", {told_size(self.offset)} from the begin of a page," if self.offset else ""
+        return f"{self.pattern} {told_size(self.size)} {where}{pages}{offset} by {who}, {counted(self.passes, 'time')}"
 
     def plan(self) -> Plan:
         """Write the passes between two marks, those of a kernel between two timed events, too."""

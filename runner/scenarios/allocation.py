@@ -15,7 +15,7 @@ from runner.plan import Alloc, Demand, Drain, Free, HostAccess, KernelAccess, Pl
 from runner.scenarios.base import Cell, Known, Scenario, Size, field_error, host_ms, timed
 from runner.scenarios.builder import ORDINARY, PlanWriter, check_pages
 from runner.scenarios.transfer import Transfer
-from runner.units import format_size
+from runner.units import format_size, told_size
 
 PAGE_BYTES: Final = 4096
 _PAGE_LOCKED: Final = ", ".join(row.name for row in KINDS.values() if row.page_locked)
@@ -136,16 +136,18 @@ class Allocation(Scenario):
 
     def describe(self) -> str:
         """Say in one sentence what one sample does."""
-        limited = "" if self.memlock_limit is None else f", while the process may lock {self.memlock_limit:,} bytes"
+        limited = "" if self.memlock_limit is None else f", while the process may lock {told_size(self.memlock_limit)}"
         if self.beyond_memory:
             memory = "memory of the device" if self.where == "device" else f"{self.host_kind()} memory"
-            return f"ask for {self.size:,} bytes of {memory}, more than any machine has, which must be refused{limited}"
+            return f"ask for {told_size(self.size)} of {memory}, more than any machine has, which must be refused{limited}"
         if self.where == "device":
             pool = " from the driver's pool" if self.allocator == "pool" else ""
-            return f"allocate {self.size:,} bytes of memory of the device{pool} and free them"
+            return f"allocate {told_size(self.size)} of memory of the device{pool} and free them"
         memory = f"{self.host_kind()} memory" + (" with huge pages" if self.pages == "huge" else "")
         register = ", page-lock them where they lie and undo that" if self.registers() else ""
-        return f"allocate {self.size:,} bytes of {memory}, write every word for the first time{register}, and free them{limited}"
+        return (
+            f"allocate {told_size(self.size)} of {memory}, write every word for the first time{register}, and free them{limited}"
+        )
 
     def plan(self) -> Plan:
         """Write the steps, each between two marks; what is written is counted and, for verification, copied out in between."""

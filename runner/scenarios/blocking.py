@@ -11,6 +11,7 @@ from runner.memory import BufferKind
 from runner.plan import Busy, Direction, HostWait, Plan
 from runner.scenarios.base import Clock, Scenario, Size, cpu_ms, event_ms, host_ms, timed
 from runner.scenarios.builder import PlanWriter, check_copied
+from runner.units import told_size
 
 LONGEST_BUSY_MS = 1000.0
 
@@ -42,7 +43,7 @@ class Blocking(Scenario):
         """Say in one sentence what one sample does."""
         way = "to the device" if self.direction == "h2d" else "to the host"
         return (
-            f"copy {self.size:,} bytes {way} by an async call behind {self.busy_ms:g} ms of work in the same stream; "
+            f"copy {told_size(self.size)} {way} by an async call behind {self.busy_ms:g} ms of work in the same stream; "
             f"the host buffer is {self.buffer}"
         )
 

@@ -11,6 +11,7 @@ from runner.memory import BufferKind
 from runner.plan import Direction, HostWait, Plan, StreamWait
 from runner.scenarios.base import Cell, Clock, Scenario, Size, event_ms, field_error, host_ms, timed
 from runner.scenarios.builder import PlanWriter, check_copied
+from runner.units import told_size
 
 MOST_COPIES = 16
 
@@ -54,7 +55,7 @@ class Concurrency(Scenario):
     def describe(self) -> str:
         """Say in one sentence what one sample does."""
         return (
-            f"copy {self.size:,} bytes each {', '.join(self.copies)}, one after another and then all at once; "
+            f"copy {told_size(self.size)} each {', '.join(self.copies)}, one after another and then all at once; "
             f"the host buffers are {self.buffer}"
         )
 

@@ -27,7 +27,7 @@ from runner.plan import (
 )
 from runner.scenarios.base import Scenario, Size, field_error, host_ms
 from runner.scenarios.builder import DATA_SALT, ORDINARY, PlanWriter
-from runner.units import format_size
+from runner.units import format_size, told_size
 
 REFILL_SALT: Final = FLAT + 1
 """What the host writes over data that are still needed."""
@@ -85,7 +85,7 @@ class Hazard(Scenario):
 
     def describe(self) -> str:
         """Say in one sentence which mistake is made."""
-        size = f"{self.size:,} bytes"
+        size = told_size(self.size)
         what = {
             "refill_early": f"copy {size} to the device and write over their source before it was read",
             "read_early": f"copy {size} from the device and read their destination before they arrived",

@@ -17,6 +17,7 @@ from runner.memory import BufferKind, Pages
 from runner.plan import Batch, Drain, Graph, GroupEnd, Launch, Plan
 from runner.scenarios.base import Scenario, Size, event_ms
 from runner.scenarios.builder import PlanWriter, chunks_of, lanes_ms
+from runner.units import told_size
 
 Part = Literal["host_in", "h2d", "kernel", "d2h", "host_out"]
 
@@ -48,7 +49,7 @@ class Leg(Scenario):
 
     def describe(self) -> str:
         """Say what is measured."""
-        return f"{self.part} of {self.total:,} bytes in chunks of {self.chunk:,} bytes, alone"
+        return f"{self.part} of {told_size(self.total)} in chunks of {told_size(self.chunk)}, alone"
 
     def figures(self, plan: Plan, trace: Trace) -> dict[str, float]:
         """Return `leg_ms`: by the host's clock for its copies, by events for the device's work.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from runner.memory import kind_of
-from runner.units import counted
+from runner.units import counted, told_size
 
 if TYPE_CHECKING:
     from runner.scenarios.pipeline import Pipeline
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 def describe_pipeline(pipeline: Pipeline) -> str:
     """Say in one sentence what one sample does, every size in bytes."""
     where = {"round_trip": "to the device and back", "upload": "to the device", "download": "from the device"}
-    chunks = f"in {counted(pipeline.chunks(), 'chunk')} of {pipeline.chunk:,} bytes"
+    chunks = f"in {counted(pipeline.chunks(), 'chunk')} of {told_size(pipeline.chunk)}"
     return (
-        f"take {pipeline.total:,} bytes {where[pipeline.direction]} {chunks} {_ring(pipeline)}, {_work(pipeline)}; "
+        f"take {told_size(pipeline.total)} {where[pipeline.direction]} {chunks} {_ring(pipeline)}, {_work(pipeline)}; "
         f"{_data(pipeline)}{_allocation(pipeline)}{_submission(pipeline)}"
     )
 
@@ -59,7 +59,7 @@ def _work(pipeline: Pipeline) -> str:
     compute = pipeline.compute
     if compute.passes is None:
         return f"computing on each chunk for {compute.ratio:g} times as long as its copies take"
-    ratio = "" if pipeline.output_ratio == 1 else f", with {float(pipeline.output_of(pipeline.total)):,.0f} bytes of output"
+    ratio = "" if pipeline.output_ratio == 1 else f", with {told_size(round(pipeline.output_of(pipeline.total)))} of output"
     return f"adding {compute.passes} to each word{ratio}"
 
 

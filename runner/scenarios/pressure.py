@@ -12,7 +12,7 @@ from runner.pattern import FLAT, WORD
 from runner.plan import Alloc, Demand, Free, HostAccess, Plan
 from runner.scenarios.base import Known, Scenario, Size, field_error, host_ms
 from runner.scenarios.builder import ORDINARY, PlanWriter
-from runner.units import format_size
+from runner.units import format_size, told_size
 
 GIB: Final = 2**30
 MOST_SHARE: Final = 0.25
@@ -86,8 +86,8 @@ class Pressure(Scenario):
     def describe(self) -> str:
         """Say in one sentence what one sample does."""
         return (
-            f"copy {self.size:,} bytes on the host and touch as many fresh ones, then pin {self.fraction:g} of the available "
-            f"host memory, at most {self.ballast_limit:,} bytes, as {self.buffer} ballast, and do the same again beside it"
+            f"copy {told_size(self.size)} on the host and touch as many fresh ones, then pin {self.fraction:g} of the available "
+            f"host memory, at most {told_size(self.ballast_limit)}, as {self.buffer} ballast, and do the same again beside it"
         )
 
     def plan(self) -> Plan:

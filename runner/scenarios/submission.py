@@ -12,7 +12,7 @@ from runner.pattern import WORD
 from runner.plan import Copy, Drain, Graph, GroupEnd, Launch, Operation, Plan, Record
 from runner.scenarios.base import LARGEST_PLAN, Cell, Scenario, Size, cpu_ms, event_ms, field_error, host_ms, timed
 from runner.scenarios.builder import PlanWriter, check_copied, chunks_of
-from runner.units import counted
+from runner.units import counted, told_size
 
 MOST_CALLS = 100_000
 
@@ -76,10 +76,10 @@ class Submission(Scenario):
     def describe(self) -> str:
         """Say in one sentence what one sample does."""
         what = {
-            "copy": f"copy {self.size:,} bytes from {self.buffer} memory to the device",
-            "launch": f"launch a kernel over {self.size:,} bytes",
+            "copy": f"copy {told_size(self.size)} from {self.buffer} memory to the device",
+            "launch": f"launch a kernel over {told_size(self.size)}",
             "record": "record an event",
-            "graph": f"launch a graph of {counted(self.nodes, 'kernel')} over {self.size:,} bytes each",
+            "graph": f"launch a graph of {counted(self.nodes, 'kernel')} over {told_size(self.size)} each",
         }
         return f"{what[self.operation]} {self.count:,} times in one stream"
 

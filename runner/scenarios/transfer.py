@@ -27,7 +27,7 @@ from runner.scenarios.base import (
 from runner.scenarios.builder import data_in
 from runner.scenarios.transfer_checks import check_transfer, most_copies
 from runner.scenarios.transfer_plan import write_transfer
-from runner.units import counted
+from runner.units import counted, told_size
 
 Migration = Literal["fault", "prefetch"]
 
@@ -196,7 +196,9 @@ class Transfer(Scenario):
     def describe(self) -> str:
         """Say in one sentence what one sample does."""
         ways = " and ".join({"h2d": "host to device", "d2h": "device to host"}[way] for way in self.directions())
-        cut = "in one copy" if self.chunk in (None, self.size) else f"in {self.copies():,} copies of up to {self.chunk:,} bytes"
+        cut = (
+            "in one copy" if self.chunk in (None, self.size) else f"in {self.copies():,} copies of up to {told_size(self.chunk)}"
+        )
         streams = counted(self.streams, "stream")
         pages = f" with {self.pages} pages" if self.pages != "normal" else ""
         a_mover = {"engine": "an engine", "kernel": "a kernel"}[self.mover]
@@ -204,7 +206,7 @@ class Transfer(Scenario):
         verb = "move" if self.moves_by() else "copy"
         together = ", which hand over all that a stream has" if self.submit == "batch" else ""
         return (
-            f"{verb} {self.size:,} bytes from {ways} {cut} {how[self.moves_by()]} on {streams}{together}{self._repeats()}; "
+            f"{verb} {told_size(self.size)} from {ways} {cut} {how[self.moves_by()]} on {streams}{together}{self._repeats()}; "
             f"the host buffer is {self.buffer}{pages}"
         )
 
@@ -213,7 +215,7 @@ class Transfer(Scenario):
         count = {1: "", None: ", as often as takes two milliseconds"}.get(self.batch_n(), f", {self.batch_n()} times")
         first = f", after {self.lead_in:,} more that are not timed" if self.lead_in else ""
         held = ", held back until all is queued" if self.gated else ""
-        beside = f", while copies of {2 * self.size:,} bytes keep the other direction busy" if self.opposite else ""
+        beside = f", while copies of {told_size(2 * self.size)} keep the other direction busy" if self.opposite else ""
         return count + first + held + beside
 
     def plan(self) -> Plan:

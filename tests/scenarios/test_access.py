@@ -113,7 +113,7 @@ def test_an_offset_moves_what_is_touched_and_nothing_else() -> None:
     plan = access(size=4096, offset=4, pattern="increment", buffer="mapped").plan()
     assert (plan.buffers[0].size, plan.expects) == (4100, (Expect(0, 4, 4096, DATA_SALT, 4, 1),))
     assert (
-        "increment 4,096 bytes in mapped memory, 4 bytes from the begin of a page, by a kernel"
+        "increment 4KiB (4,096 bytes) in mapped memory, 4 bytes from the begin of a page, by a kernel"
         in access(size=4096, offset=4, pattern="increment", buffer="mapped").describe()
     )
 

@@ -116,7 +116,7 @@ def test_a_lock_limit_stands_in_the_plan_and_in_words() -> None:
     limited = allocation(buffer="registered", size=8192, memlock_limit="4KiB")
     assert (limited.plan().memlock_bytes, limited.memlock_bytes()) == (4096, 4096)
     assert limited.columns()["memlock_limit_bytes"] == 4096
-    assert limited.describe().endswith(", and free them, while the process may lock 4,096 bytes")
+    assert limited.describe().endswith(", and free them, while the process may lock 4KiB (4,096 bytes)")
     assert (allocation().plan().memlock_bytes, allocation().memlock_bytes()) == (None, None)
 
 
@@ -125,7 +125,7 @@ def test_memory_beyond_any_machine_is_asked_for_and_never_held(fields: dict[str,
     beyond = allocation(size="64TiB", beyond_memory=True, **fields)
     assert beyond.demand() == Demand(0, 0, 0)
     assert Alloc(0) in beyond.plan().lanes[0]
-    assert beyond.describe().startswith("ask for 70,368,744,177,664 bytes of ")
+    assert beyond.describe().startswith("ask for 64TiB (70,368,744,177,664 bytes) of ")
     assert allocation(size="64TiB", **fields).demand() == beyond.plan().demand() != Demand(0, 0, 0)
 
 

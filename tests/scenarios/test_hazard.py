@@ -118,13 +118,13 @@ def test_a_pointer_that_the_device_can_use_has_not_faulted() -> None:
 
 def test_the_words_name_the_mistake_and_its_size() -> None:
     assert hazard(size=4096).describe() == (
-        "copy 4,096 bytes to the device and write over their source before it was read; "
+        "copy 4KiB (4,096 bytes) to the device and write over their source before it was read; "
         "the host buffer is pinned, and the bytes that are wrong are counted"
     )
     assert (
         hazard(fault="no_event")
         .describe()
-        .startswith("upload 1,048,576 bytes in one stream and download them in another that does not wait for it; ")
+        .startswith("upload 1MiB (1,048,576 bytes) in one stream and download them in another that does not wait for it; ")
     )
     assert "that waits for an event of it" in hazard(fault="with_event").describe()
     assert "behind 2.5 ms of work" in hazard(fault="free_in_flight", busy_ms=2.5).describe()

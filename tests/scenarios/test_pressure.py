@@ -102,8 +102,8 @@ def test_a_run_tells_what_was_pinned(tmp_path: Path) -> None:
 
 def test_the_words_name_the_share_and_the_limit() -> None:
     assert pressure(fraction=0.1, size=4096).describe() == (
-        "copy 4,096 bytes on the host and touch as many fresh ones, then pin 0.1 of the available host memory, at most "
-        "17,179,869,184 bytes, as pinned ballast, and do the same again beside it"
+        "copy 4KiB (4,096 bytes) on the host and touch as many fresh ones, then pin 0.1 of the available host memory, at most "
+        "16GiB (17,179,869,184 bytes), as pinned ballast, and do the same again beside it"
     )
 
 

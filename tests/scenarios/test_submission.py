@@ -76,7 +76,8 @@ def test_only_copies_carry_bytes_over_the_link() -> None:
     launch = submission(operation="launch")
     assert (launch.payload_bytes(), launch.ways(), launch.columns()["buffer"]) == (0, 0, None)
     assert (
-        submission(size=4096, count=50).describe() == "copy 4,096 bytes from pinned memory to the device 50 times in one stream"
+        submission(size=4096, count=50).describe()
+        == "copy 4KiB (4,096 bytes) from pinned memory to the device 50 times in one stream"
     )
 
 
