@@ -10,12 +10,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from runner.column_words import title_of, words_of
 from runner.drawing import axes_or_new, matplotlib_module, titled
 from runner.errors import UsageError
 from runner.report.cases import AXIS_NAMES, main_time
 from runner.rows import Row
 from runner.scenarios import SCENARIOS
-from runner.units import format_size
+from runner.units import digits, format_size
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,8 +60,8 @@ def plot_rate(results: Results, *, x: str = "size_bytes", y: str = "gb_per_s", a
     drawn.set_xticks(sizes, [format_size(size) for size in sizes], rotation=45)
     drawn.minorticks_off()
     drawn.set_ylim(bottom=0)
-    drawn.set_xlabel(x.removesuffix("_bytes"))
-    drawn.set_ylabel("GB/s")
+    drawn.set_xlabel(words_of(x))
+    drawn.set_ylabel(title_of(y))
     return _finished(drawn, results, "rate against size")
 
 
@@ -93,19 +94,19 @@ def plot_grid(
     cells = [[float(cell) if cell == cell else math.nan for cell in row] for row in pivot.astype(float).to_numpy().tolist()]
     drawn = axes_or_new(axes)
     image = drawn.imshow(cells, aspect="auto", cmap="viridis_r" if lowest else "viridis")
-    drawn.figure.colorbar(image, ax=drawn, label=values)
+    drawn.figure.colorbar(image, ax=drawn, label=title_of(values))
     known = [(cell, place, column) for place, row in enumerate(cells) for column, cell in enumerate(row) if not math.isnan(cell)]
     for cell, place, column in known:
         dark = image.norm(cell) < 0.5 if not lowest else image.norm(cell) > 0.5
-        drawn.text(column, place, f"{cell:.4g}", ha="center", va="center", color="white" if dark else "black")
+        drawn.text(column, place, digits(cell), ha="center", va="center", color="white" if dark else "black")
     _, place, column = (min if lowest else max)(known)
     frame = matplotlib_module("patches").Rectangle
     drawn.add_patch(frame((column - 0.5, place - 0.5), 1, 1, fill=False, edgecolor="#d62728", linewidth=3))
     drawn.set_xticks(range(len(pivot.columns)), [_tick(columns, each) for each in pivot.columns])
     drawn.set_yticks(range(len(pivot.index)), [_tick(rows, each) for each in pivot.index])
-    drawn.set_xlabel(columns.removesuffix("_bytes"))
-    drawn.set_ylabel(rows.removesuffix("_bytes"))
-    return _finished(drawn, results, f"{name}: {values}, the best framed", legend=False)
+    drawn.set_xlabel(_axis(columns))
+    drawn.set_ylabel(_axis(rows))
+    return _finished(drawn, results, f"{name}: {words_of(values)}, the best framed", legend=False)
 
 
 def plot_overlap(results: Results, *, axes: Any = None) -> Any:
@@ -134,7 +135,7 @@ def plot_overlap(results: Results, *, axes: Any = None) -> Any:
             drawn.vlines(at, [y - 0.4 for y in ends], [y + 0.4 for y in ends], linestyles=style, colors="#8a2d2d", label=label)
     drawn.set_yticks(places, _labels(shown))
     drawn.set_xlim(left=0)
-    drawn.set_xlabel("ms")
+    drawn.set_xlabel(title_of("median_wall_ms"))
     left_out = len(table) - len(shown)
     return _finished(
         drawn, results, "pipelines and what their legs allow" + (f" ({left_out} cases not shown)" if left_out else "")
@@ -219,11 +220,16 @@ def _labels(table: pd.DataFrame) -> list[str]:
     ]
 
 
+def _axis(column: str) -> str:
+    """Name an axis whose ticks are written by `_tick`: sizes have their unit there."""
+    return words_of(column) if column.endswith("_bytes") else title_of(column)
+
+
 def _tick(column: str, value: Any, *, named: bool = False) -> str:
     if column.endswith("_bytes"):
         return format_size(int(value))
     text = str(int(value)) if isinstance(value, float) and value == int(value) else str(value)
-    return f"{column} {text}" if named and not isinstance(value, str) else text
+    return f"{words_of(column)} {text}" if named and not isinstance(value, str) else text
 
 
 def _finished(drawn: Any, results: Results, what: str, *, legend: bool = True) -> Any:

@@ -55,6 +55,7 @@ def test_rates_have_a_line_for_each_buffer_and_direction(bandwidth: Results, axe
     summary = bandwidth.summary.query("buffer == 'pinned' and direction == 'h2d'").sort_values("size_bytes")
     assert list(pinned.get_ydata()) == pytest.approx(summary["gb_per_s"].tolist())
     assert drawn.get_ylim()[0] == 0
+    assert (drawn.get_xlabel(), drawn.get_ylabel()) == ("size", "rate, GB/s")
     assert "NVIDIA H200" in drawn.get_title()
     assert "SIMULATED" not in drawn.get_title()
 
@@ -68,6 +69,9 @@ def test_a_grid_shows_every_cell_and_frames_the_best(overlap: Results, axes: Any
     column, row = round(frame.get_x() + 0.5), round(frame.get_y() + 0.5)
     assert drawn.get_xticklabels()[column].get_text() == str(best["streams"])
     assert drawn.get_yticklabels()[row].get_text() == f"{best['chunk_bytes'] // 2**20}MiB"
+    assert (drawn.get_xlabel(), drawn.get_ylabel()) == ("streams", "chunk")
+    assert drawn.figure.axes[-1].get_ylabel() == "median wall time, ms"
+    assert drawn.get_title().endswith("overlapped: median wall time, the best framed")
 
 
 def test_a_rate_in_a_grid_is_best_where_it_is_largest(overlap: Results, axes: Any) -> None:
@@ -86,7 +90,7 @@ def test_cases_that_fall_into_one_cell_are_refused_and_can_be_chosen(bandwidth: 
     own = bandwidth.summary.query("buffer == 'pinned' and direction == 'h2d'")
     shown = sorted(float(text.get_text()) for text in drawn.texts)
     assert shown == pytest.approx(sorted(own["median_event_ms"]), rel=1e-3), "by the clock of a transfer, not by the host's"
-    assert "median_event_ms" in drawn.get_title()
+    assert "median time by events" in drawn.get_title()
     for where, words in (({"buffer": "none"}, "allowed: pageable, pinned"), ({"colour": "red"}, "no column 'colour'")):
         with pytest.raises(UsageError, match=words):
             runner.plot_grid(bandwidth, where=where)
