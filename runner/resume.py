@@ -81,8 +81,8 @@ def take_up(
 ) -> tuple[Journal, Restored, Mapping[str, int]]:
     """Open the journal of a run again, without its torn end; return it, what it holds, and what of it was not whole.
 
-    Raises UsageError where the file, the device or the cases are not those of the run, with the difference, or where another
-    process is at it; NotKept where it cannot be read or written.
+    Raises UsageError where the file, the device, the version or the cases are not those of the run, with the difference, or where
+    another process is at it; NotKept where it cannot be read or written.
     """
     now = header_of(loaded, facts, cases)
     if now["spec_sha256"] != earlier.header.get("spec_sha256"):
@@ -95,14 +95,20 @@ def take_up(
 def reopened(earlier: Earlier, now: Record) -> Journal:
     """Open the journal of a run again whose header would be `now`, without its torn end; the caller closes it.
 
-    Raises UsageError where device or cases are others, or where another process is at it, NotKept where it cannot be opened.
+    Raises UsageError where device, version or cases are others, or where another process is at it, NotKept where it cannot be
+    opened.
     """
     if now["device"] != earlier.header.get("device"):
         changes = "; ".join(_differences(earlier.header.get("device"), now["device"]))
         raise UsageError(f"{_where(earlier)}: the device is another one now ({changes}); {_WHAT_NEXT}")
+    version = earlier.header.get("dmalab")
+    if (version, earlier.header.get("format")) != (now["dmalab"], now["format"]):
+        raise UsageError(
+            f"{_where(earlier)}: dmalab {version} began it, and this is {now['dmalab']}, whose numbers may be others; "
+            f"install that version again, or start a new run without --resume"
+        )
     if now["cases"] != earlier.header.get("cases"):
-        version = earlier.header.get("dmalab")
-        raise UsageError(f"{_where(earlier)}: dmalab {version} made other cases of the file; start a new run")
+        raise UsageError(f"{_where(earlier)}: other cases were made of the file then; start a new run without --resume")
     return Journal(earlier.folder.path / NAME, again=True)
 
 

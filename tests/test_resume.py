@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner, Result
 
-from runner import cli
-from runner.execution.journal import NAME, Journal, read_journal
+from runner import __version__, cli
+from runner.execution.journal import NAME, Journal, decode, read_journal
 from runner.results import read_results
 from runner.run_folder import RunFolder
 
@@ -123,6 +123,30 @@ def test_another_device_is_refused_with_what_is_different(file: Path) -> None:
     assert (
         'the device is another one now (name: "simulated:test" then, "simulated:rtx-4090" now; profile_sha256: ' in result.stderr
     )
+
+
+def test_another_version_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dmalab(file)
+    (folder,) = folders(file)
+    cut(folder, 4)
+    monkeypatch.setattr("runner.resume.__version__", "99.1")
+    result = dmalab(file, "--resume")
+    assert result.exit_code == 2
+    assert f"dmalab {__version__} began it, and this is 99.1" in result.stderr
+
+
+def test_a_record_that_others_stood_on_may_be_spoiled(file: Path) -> None:
+    assert dmalab(file).exit_code == 4
+    (folder,) = folders(file)
+    whole, lines = cells(folder), (folder / NAME).read_bytes().splitlines(keepends=True)
+    taught = [place for place, line in enumerate(lines) if (decode(line) or {}).get("learnt")]
+    assert len(taught) > 3
+    for place in taught:
+        cut(folder, 0, b"".join([*lines[:place], lines[place].replace(b"learnt", b"LEARNT"), *lines[place + 1 :]]))
+        assert dmalab(file, "--resume").exit_code == 4
+        again = cells(folder)
+        assert all(table.equals(again[name]) for name, table in whole.items()), place
+    assert json.loads((folder / "manifest.json").read_text())["resumed"][0]["spoiled_lines"] == 1
 
 
 def test_a_run_that_goes_on_elsewhere_is_not_touched(file: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
+from runner.errors import CaseError
 from runner.execution.journal import Past, Record
 from runner.expand import Case
 from runner.measure.companions import known_of
@@ -67,7 +68,10 @@ def flags_record(flags: Collection[str], cases: Sequence[str]) -> Record:
 
 
 def restore(past: Past, cases: Sequence[Case]) -> Restored:
-    """Return what the records of a run say of the cases of its grid; a case that was noted twice counts as the last time."""
+    """Return what the records of a run say of the cases of its grid; a case that was noted twice counts as the last time.
+
+    A case whose work cannot be told any more, since the record that told it was spoiled, is none: it is measured anew.
+    """
     known = {case.case_id: case for case in cases}
     restored = Restored()
     by_gpu: dict[str, dict[str, float | None]] = {}
@@ -81,7 +85,10 @@ def restore(past: Past, cases: Sequence[Case]) -> Restored:
             restored.results |= dict(zip(marked, flagged(marked.values(), record["flags"]), strict=True))
         elif record["type"] == "case" and record["case"] in known:
             gpu = record["result"].get("where", {}).get("gpu_uuid", "")
-            result = ended_of(record, known[record["case"]], by_gpu.setdefault(gpu, {})).result
+            try:
+                result = ended_of(record, known[record["case"]], by_gpu.setdefault(gpu, {})).result
+            except CaseError:
+                continue
             restored.medians |= record["learnt"]
             restored.results[result.case.case_id] = result
             if result.samples:
