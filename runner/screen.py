@@ -11,6 +11,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from runner.alignment import left_aligned, right_aligned
 from runner.device.contract import DeviceFacts
 from runner.expand import Case
 from runner.flow import RunOutcome
@@ -41,33 +42,30 @@ class Grid:
 
         Where it does not fit it is plain lines, each wrapped by itself: in columns of three letters nobody reads a word.
         """
-        if sum(self._widths()) + 3 * len(self.headers) + 1 > width:
+        columns = self._columns()
+        if sum(max(map(len, column)) for column in columns) + 3 * len(self.headers) + 1 > width:
             return Text("\n".join(self.lines()))
         table = Table(box=box.SIMPLE_HEAD, caption=self.note or None, caption_justify="left")
-        for place, header in enumerate(self.headers):
-            table.add_column(header, justify="right" if self._is_numeric(place) else "left", overflow="fold")
-        for row in self.rows:
-            table.add_row(*(Text(cell) for cell in row))
+        for header, *_ in columns:
+            table.add_column(header, overflow="fold")
+        for row in zip(*(column[1:] for column in columns), strict=True):
+            table.add_row(*map(Text, row))
         return table
 
     def lines(self) -> list[str]:
         """Return the table as aligned plain text."""
-        numeric = [self._is_numeric(place) for place in range(len(self.headers))]
-        widths = self._widths()
-        lines = [
-            "  ".join(
-                cell.rjust(width) if right else cell.ljust(width) for cell, width, right in zip(row, widths, numeric, strict=True)
-            ).rstrip()
-            for row in (self.headers, *self.rows)
-        ]
+        lines = ["  ".join(row).rstrip() for row in zip(*self._columns(), strict=True)]
         return [*lines, *([self.note] if self.note else [])]
 
-    def _widths(self) -> list[int]:
-        return [max(len(row[place]) for row in (self.headers, *self.rows)) for place in range(len(self.headers))]
+    def _columns(self) -> list[list[str]]:
+        """Return each column, its header first, padded: numbers stand at the right."""
+        columns = [[header, *(row[place] for row in self.rows)] for place, header in enumerate(self.headers)]
+        return [right_aligned(column) if _is_numeric(column[1:]) else left_aligned(column) for column in columns]
 
-    def _is_numeric(self, place: int) -> bool:
-        filled = [row[place] for row in self.rows if row[place]]
-        return bool(filled) and all(cell[0].isdigit() for cell in filled)
+
+def _is_numeric(cells: Sequence[str]) -> bool:
+    filled = [cell for cell in cells if cell]
+    return bool(filled) and all(cell[0].isdigit() for cell in filled)
 
 
 def opening_lines(loaded: LoadedExperiment, facts: DeviceFacts, note: str, total: int) -> list[str]:

@@ -149,6 +149,28 @@ def test_a_table_without_rows_is_its_headers() -> None:
     assert Grid(("name", "ms"), ()).lines() == ["name  ms"]
 
 
+def test_numbers_stand_point_below_point_since_they_end_in_no_zeros() -> None:
+    rows = (("a", "82.76", "1MiB", "1.5+"), ("b", "83", "16MiB", "2"), ("c", "", "4MiB", "10"), ("d", "1,234", "8MiB", ""))
+    grid = Grid(("name", "ms", "chunk", "change"), rows)
+    assert grid.lines() == [
+        "name        ms  chunk  change",
+        "a        82.76   1MiB    1.5+",
+        "b        83     16MiB       2",
+        "c                4MiB      10",
+        "d     1,234      8MiB",
+    ]
+    console = Console(width=80)
+    with console.capture() as captured:
+        console.print(grid.drawn(80))
+    lines = captured.get().splitlines()[3:]
+    assert [line.rstrip() for line in lines if line.strip()] == [
+        "  a         82.76    1MiB     1.5+",
+        "  b         83      16MiB        2",
+        "  c                  4MiB       10",
+        "  d      1,234       8MiB",
+    ]
+
+
 def test_lines_about_cases_name_axes_and_time() -> None:
     assert case_line(ring(4.0, MIB, 2), 3, 17, 12.0) == "[3/17] ring chunk 1MiB streams 2: 4 ms (about 12.0 s left)"
     failed = CaseResult(case(transfer(), "copy"), "failed", "broke")

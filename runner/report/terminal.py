@@ -10,6 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from runner.alignment import right_aligned
 from runner.report.answer import answer, warnings
 from runner.report.cases import (
     interval_text,
@@ -62,28 +63,37 @@ def summary_table(run: RunTables, most_rows: int) -> Table:
     rated = any(rate_figure(row) for row in measured_rows(rows))
     sped = any("speedup" in row for row in rows)
     several = ["experiment"] if run.of_several else []
+    figures = [median_figure(row, each) for row, each in zip(rows, times, strict=True)]
     table = Table(box=box.SIMPLE_HEAD)
+    columns: list[list[str]] = []
     for name in (*several, "scenario", *axes):
         table.add_column(short_name(name), justify="left" if _is_text(name, rows) else "right", overflow="fold")
-    table.add_column(unit if clocks else f"{times[0].rsplit('_', 1)[0]} {unit}", justify="right")
+        columns.append([shown(name, row.get(name)) for row in rows])
+    header = unit if clocks else f"{times[0].rsplit('_', 1)[0]} {unit}"
+    columns.append(_numbers(table, header, ["" if figure is None else digits(figure.value) for figure in figures]))
     if clocks:
         table.add_column("clock")
+        known = zip(times, figures, strict=True)
+        columns.append(["" if figure is None else each.rsplit("_", 1)[0] for each, figure in known])
     table.add_column("95 % interval", justify="right")
-    for name in (*(["GB/s"] if rated else []), *(["speedup"] if sped else [])):
-        table.add_column(name, justify="right")
+    columns.append(["" if figure is None else interval_text(figure) for figure in figures])
+    for header, name in (*([("GB/s", "gb_per_s")] if rated else []), *([("speedup", "speedup")] if sped else [])):
+        columns.append(_numbers(table, header, [_number(row, name) for row in rows]))
     table.add_column("rate" if rated else "time", no_wrap=True, min_width=BAR_WIDTH)
     table.add_column("status", overflow="fold")
     values = [_bar_value(row, each, rated=rated) for row, each in zip(rows, times, strict=True)]
     longest = max((value for value in values if value), default=0.0)
-    for row, each, value in zip(rows, times, values, strict=True):
-        figure = median_figure(row, each)
-        cells = [shown(name, row.get(name)) for name in (*several, "scenario", *axes)]
-        clock = [each.rsplit("_", 1)[0]] if clocks else []
-        cells += ["", *("" for _ in clock), ""] if figure is None else [digits(figure.value), *clock, interval_text(figure)]
-        cells += [_number(row, name) for name, wanted in (("gb_per_s", rated), ("speedup", sped)) if wanted]
+    for row, value, cells in zip(rows, values, zip(*columns, strict=True), strict=True):
         words = " ".join(str(row.get(name, "")) for name in ("status", "flags")).strip()
         table.add_row(*map(Text, cells), Text(bar(value, longest), style="cyan"), Text(words), style=_style(row))
     return table
+
+
+def _numbers(table: Table, header: str, cells: Sequence[str]) -> list[str]:
+    """Add a column of numbers to a table, point below point, and return its cells."""
+    first, *padded = right_aligned([header, *cells])
+    table.add_column(first)
+    return padded
 
 
 def bar(value: float | None, longest: float) -> str:
