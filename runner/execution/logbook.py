@@ -1,4 +1,4 @@
-"""What a run has come to so far: every play and every case goes into the journal before the next begins."""
+"""What a run has come to so far: every round of plays and every case goes into the journal before the next begins."""
 
 from __future__ import annotations
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import select
 from dataclasses import dataclass
+from math import ceil
 from multiprocessing.connection import Connection
 from typing import Final
 
@@ -67,12 +69,15 @@ class Begins:
     case_id: str
 
 
+Noted = tuple[str, Sample]
+"""A play that is to be noted, and before it the case_id of its case."""
+
+
 @dataclass(frozen=True, slots=True)
 class Played:
-    """From it: a play of a case is done and good. It waits for GO."""
+    """From it: these plays are done and good. It waits for GO before what is timed goes on."""
 
-    case_id: str
-    sample: Sample
+    plays: tuple[Noted, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +104,22 @@ class OwnFault:
 Message = Opened | Refused | Begins | Played | Read | Ended | Finished | OwnFault
 
 
+class Wire(Connection):
+    """A connection that looks whether something has come without making a selector anew each time, as its base does."""
+
+    def __init__(self, fd: int) -> None:
+        super().__init__(fd)
+        self._coming = select.poll()
+        self._coming.register(fd, select.POLLIN)
+
+    def poll(self, timeout: float | None = 0.0) -> bool:
+        """Return whether there is something to receive, be it the end, within `timeout` seconds; None waits for ever."""
+        if self.closed:
+            raise OSError("handle is closed")
+        return bool(self._coming.poll(None if timeout is None else ceil(timeout * 1000)))
+
+
 def connection(fd: int) -> Connection:
     """Return the end of a pair of sockets as what sends and receives whole messages; it owns `fd` and closes it."""
     os.set_inheritable(fd, False)
-    return Connection(fd)
+    return Wire(fd)

@@ -7,6 +7,7 @@ those that were measured side by side with the one that is to blame are measured
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from time import monotonic
 from typing import Any, Final
@@ -201,11 +202,18 @@ class _Drive:
             self.worker.wire.send(GO)
 
     def _note(self, played: Played) -> None:
-        """Have every play noted, also those behind one at which the run shall end."""
-        with ExitStack() as noting:
-            for case_id, sample in reversed(played.plays):
-                noting.callback(self.work.listener.played, self.left[case_id], sample)
-        with suppress(BrokenPipeError, ConnectionResetError):  # what a process that is gone told before still waits to be read
+        """Have every play noted, those behind one at which the run shall end too, and answer."""
+        ends: KeyboardInterrupt | None = None
+        for case_id, sample in played.plays:
+            try:
+                self.work.listener.played(self.left[case_id], sample)
+            except StoppedAtOnce:
+                raise
+            except KeyboardInterrupt as asked:
+                ends = asked
+        if ends is not None:
+            raise ends
+        with suppress(BrokenPipeError, ConnectionResetError):  # what a process told before it was gone waits to be read
             self.worker.wire.send(GO)
 
     def _next(self) -> Message | None:

@@ -23,8 +23,6 @@ from runner.execution.local import Sweep
 from runner.execution.messages import Finished, Open, Opened, OwnFault, Read, Refused, Task, connection
 from runner.execution.process import end_with_parent
 from runner.execution.teller import Teller
-from runner.expand import Case
-from runner.measure.result import Sample
 from runner.measure.sentinel import Sentinel
 
 
