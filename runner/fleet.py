@@ -186,6 +186,7 @@ class _Fleet:
                 most_pinned=self.most_pinned,
                 bench=seat,
                 stop=self.stop,
+                host=seat.machine,
             )
             self.ends.put((seat, outcome))
         except BaseException as error:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from runner.answers import answers
 from runner.device.contract import DeviceFacts
@@ -24,7 +24,7 @@ from runner.expand import Case, expand
 from runner.forecast import Forecast, foresee
 from runner.measure.across import judged
 from runner.measure.engine import describe_engines
-from runner.measure.environment import device_flags, host_facts, state_of
+from runner.measure.environment import device_flags, state_of
 from runner.measure.preflight import Limits, available_host_bytes
 from runner.measure.result import CaseResult, Status
 from runner.measure.sentinel import describe_sentinel
@@ -92,11 +92,13 @@ def run_experiment(
     workers: int | None = None,
     bench: Bench | None = None,
     stop: Stop | None = None,
+    host: Mapping[str, Any] | None = None,
 ) -> RunOutcome:
     """Run every case of an experiment and write its tables; those that an `earlier` run of it has measured are done.
 
     `device` overrides the file's own, `most_pinned` is as in `runner.measure.preflight`, `workers` as in `runner.execution.work`.
     Where `bench` is given the cases are measured on it, and it is closed; a `stop` is asked by somebody else than this process.
+    `host` is what the manifest says of the machine of the device, where that is not this one.
     A first Ctrl-C or SIGTERM ends the sweep after the play under way; what was measured is written all the same and the exit code
     is 130. A second one raises StoppedAtOnce; the journal is good then. Raises InputError, DeviceUnavailable or
     EnvironmentProblem before anything is measured, and NotKept where what was measured cannot be noted.
@@ -107,7 +109,7 @@ def run_experiment(
             cases = list(expand(loaded, max_cases))
         with spent.on("start_up"):
             opened = bench.open()
-            folder, journal, restored = _begin(out, loaded, opened, cases, earlier)
+            folder, journal, restored = _begin(out, loaded, opened, cases, earlier, host)
         ends.enter_context(closing(journal))
         stop = stop or ends.enter_context(stoppable(lambda: watcher.stopping()))
         logbook = Logbook(journal, cases, stop, restored)
@@ -137,11 +139,23 @@ def run_experiment(
 
 
 def _begin(
-    out: Path, loaded: LoadedExperiment, opened: Opened, cases: Sequence[Case], earlier: Earlier | None
+    out: Path,
+    loaded: LoadedExperiment,
+    opened: Opened,
+    cases: Sequence[Case],
+    earlier: Earlier | None,
+    host: Mapping[str, Any] | None,
 ) -> tuple[RunFolder, Journal, Restored]:
     """Make a new run's folder and journal, or take those of an earlier run up again."""
     if earlier is None:
-        folder = _start(out, loaded, opened.facts, opened.note, opened.recording)
+        folder = begin_run(
+            out,
+            loaded,
+            device=describe_device(opened.facts),
+            note=opened.note,
+            host=host or describe_host(),
+            recording=opened.recording or "plays can be recorded",
+        )
         journal = Journal(folder.path / NAME)
         journal.append(header_of(loaded, opened.facts, cases))
         return folder, journal, Restored()
@@ -150,18 +164,6 @@ def _begin(
     times = [*folder.manifest.get("resumed", ()), {"utc": utc_now(), **torn}]
     folder.write_manifest(status="running", resumed=times)
     return folder, journal, restored
-
-
-def _start(out: Path, loaded: LoadedExperiment, facts: DeviceFacts, note: str, not_recording: str) -> RunFolder:
-    """Make the run's folder and write what is known before the first case; `not_recording` is why no play can be recorded."""
-    return begin_run(
-        out,
-        loaded,
-        device=describe_device(facts),
-        note=note,
-        host=describe_host() | host_facts(),
-        recording=not_recording or "plays can be recorded",
-    )
 
 
 def _foreseen(folder: RunFolder, work: Work, facts: DeviceFacts) -> Forecast:

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, Final
 from runner import __version__
 from runner.device.contract import DeviceFacts
 from runner.errors import EnvironmentProblem, UsageError
+from runner.measure.environment import host_facts
 from runner.tables import write_whole
 
 if TYPE_CHECKING:
     from runner.spec.load import LoadedExperiment
 
 RECORDED_PACKAGES: Final = ("numpy", "pandas", "pydantic", "PyYAML", "pycuda", "cuda-bindings", "rich", "typer")
-RECORDED_VARIABLES: Final = ("CUDA_", "PYCUDA_", "NVIDIA_", "GLIBC_TUNABLES", "OMP_NUM_THREADS")
 
 
 @dataclass
@@ -111,7 +111,7 @@ def describe_device(facts: DeviceFacts) -> dict[str, Any]:
 
 
 def describe_host(environment: Mapping[str, str] = os.environ) -> dict[str, Any]:
-    """Return what this machine and its software are, for the manifest."""
+    """Return what this machine and its software are and how they are set, for the manifest."""
     return {
         "platform": platform.platform(),
         "machine": platform.machine(),
@@ -119,7 +119,7 @@ def describe_host(environment: Mapping[str, str] = os.environ) -> dict[str, Any]
         "python": sys.version.split()[0],
         "dmalab": __version__,
         "packages": {name: version for name in RECORDED_PACKAGES if (version := _version_of(name))},
-        "variables": {name: value for name, value in sorted(environment.items()) if name.startswith(RECORDED_VARIABLES)},
+        **host_facts(environment=environment),
     }
 
 

@@ -166,7 +166,7 @@ class ClusterHall:
             else:
                 self._uuids[own] = address
                 bench = WorkerBench(self._line, address, opened, self.run, self.loaded.spec_sha256, self._given_back)
-                seat = Seat(bench, answer["host"], own, self._turns)
+                seat = Seat(bench, answer["host"], own, self._turns, machine=answer["machine"])
                 seat.open()
                 return seat
         self.refused[name] = why

@@ -69,13 +69,17 @@ class Abandonable(Bench, Protocol):
 
 @dataclass(slots=True)
 class Seat:
-    """One GPU of a fleet, itself a bench: `uuid` is the one that it must have, `host` the machine that it is in."""
+    """One GPU of a fleet, itself a bench: `uuid` is the one that it must have, `host` the machine that it is in.
+
+    `machine` is what the manifest says of that machine, None where it is this one.
+    """
 
     inner: Abandonable
     host: str
     uuid: str
     turns: Turns
     measured: int = 0
+    machine: Mapping[str, Any] | None = None
     where: dict[str, str] = field(default_factory=dict)
     _opened: Opened | None = None
 

@@ -28,6 +28,7 @@ from runner.execution.records import case_record, sentinel_record
 from runner.execution.work import Work
 from runner.expand import Case
 from runner.measure.sentinel import Sentinel
+from runner.run_folder import describe_host
 from runner.scenarios import SCENARIOS
 from runner.spec.experiment import Measure
 
@@ -53,8 +54,8 @@ class Station:
 def greet(asked: str) -> bytes:
     """Open the worker's device for a run, and tell what it is and by which software; what an earlier run left is closed.
 
-    `asked` is JSON: the `run`, the `device` that the file names, how threads `wait`. The answer has `refused`, in a sentence,
-    where the device cannot be opened.
+    `asked` is JSON: the `run`, the `device` that the file names, how threads `wait`. The answer has the worker's `machine` as a
+    manifest describes it, or `refused`, in a sentence, where the device cannot be opened.
     """
     job = json.loads(asked)
     try:
@@ -70,7 +71,7 @@ def greet(asked: str) -> bytes:
     except Exception:
         return _encoded({"refused": traceback.format_exc(limit=-3)})
     _keep(Station(job["run"], bench, opened))
-    return _encoded(software() | {"opened": asdict(opened)})
+    return _encoded(software() | {"opened": asdict(opened), "machine": describe_host()})
 
 
 def measure(asked: str) -> bytes:

@@ -101,7 +101,8 @@ def test_a_grid_shared_by_a_cluster_gives_the_cells_of_one_device(file: Path, sc
     assert sum(gpu["cases"] for gpu in told["gpus"]) == 33
 
 
-def test_each_worker_of_a_cluster_runs_the_whole_file(file: Path, scheduler: str) -> None:
+def test_each_worker_of_a_cluster_runs_the_whole_file(file: Path, scheduler: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(station, "describe_host", lambda: {"platform": "that of the worker"})
     result = dmalab(file, "out", "--cluster", scheduler, "--set", "spread=machines")
     assert result.exit_code == 0, result.output
     assert "Of 2 GPUs none can be called the odd one" in result.output
@@ -109,6 +110,8 @@ def test_each_worker_of_a_cluster_runs_the_whole_file(file: Path, scheduler: str
     assert len(rows) == 2 * 33
     assert len({row["gpu_uuid"] for row in rows}) == 2
     assert all(row["host"] for row in rows)
+    manifests = (latest(file, "out") / "gpus").glob("*/many/2*/manifest.json")
+    assert [json.loads(path.read_text())["host"] for path in manifests] == [{"platform": "that of the worker"}] * 2
 
 
 def test_a_client_that_was_killed_goes_on_with_what_it_had_noted(file: Path, scheduler: str) -> None:
