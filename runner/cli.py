@@ -23,7 +23,7 @@ import typer
 from runner import __version__, cli_results
 from runner.cli_fleet import ClusterOption, FailOption, RunAsked, TlsOption
 from runner.cli_reports import ExportOption, ReportOption, after_run
-from runner.cli_shell import JsonOption, QuietOption, coloured, guarded, hushed, is_hushed, say, say_json
+from runner.cli_shell import JsonOption, QuietOption, Verbs, coloured, guarded, hushed, is_hushed, say, say_json
 from runner.device.ranges import NVTX
 from runner.errors import InputError
 from runner.expand import MOST_CASES
@@ -42,6 +42,7 @@ LARGEST_GRID: Final = 10_000_000
 Result = TypeVar("Result")
 
 app = typer.Typer(
+    cls=Verbs,
     help="Declarative experiments on how bytes cross between host and GPU: YAML in, tidy tables out.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

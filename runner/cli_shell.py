@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
+from pydantic import ValidationError
+from typer.core import TyperGroup
 
 from runner import __version__
-from runner.errors import DmalabError, EnvironmentProblem
+from runner.errors import DmalabError, EnvironmentProblem, house_words
 
 CLOSED_PIPE: Final = 141
 """What a shell gives for a command whose reader went away, as in `dmalab list | head`."""
@@ -24,6 +26,29 @@ CLOSED_PIPE: Final = 141
 JsonOption = Annotated[bool, typer.Option("--json", help="Write one JSON object instead of text, for a script.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Write nothing but errors; the exit code tells.")]
 _hushed: ContextVar[bool] = ContextVar("hushed", default=False)
+
+
+class Verbs(TyperGroup):
+    """All verbs; what they refuse of their options is told by the same sentences as what is refused in a file."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the verb that was typed; raises typer.BadParameter where a value is none."""
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = refusal(error)
+            raise
+
+
+def refusal(error: typer.BadParameter) -> str:
+    """Return what is wrong with a value and what is allowed, without the words of the library that found it."""
+    if not isinstance(error.__cause__, ValidationError):
+        return error.message
+    found = error.__cause__.errors()[0]
+    what, allowed = house_words(found["msg"])
+    if not allowed:
+        return what.rstrip(".")
+    return f"{found['input']!r} is not allowed; allowed: {allowed.partition(', unable')[0]}"
 
 
 def guarded(verb: Callable[..., int]) -> Callable[..., None]:

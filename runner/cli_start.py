@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -62,6 +63,8 @@ def init(
     from runner.spec.load import load_experiment
     from runner.tables import write_whole
 
+    if file.is_dir():
+        raise UsageError(f"{file} is a folder; name a file, such as {file / 'question.yaml'}")
     if file.exists() and not force:
         raise UsageError(f"{file} is there already; choose another name, or --force")
     silent = about is None and not (question or sizes or buffers or device)
@@ -79,7 +82,8 @@ def init(
         else:
             write_whole(file, before)
         raise
-    say([f"{file} is written. Next: dmalab plan {file}, then: dmalab run {file}"])
+    typed = shlex.quote(str(file))
+    say([f"{file} is written. Next: dmalab plan {typed}, then: dmalab run {typed}"])
     return 0
 
 

@@ -153,6 +153,10 @@ def starting_text(wishes: Wishes, file: Path, schema: str) -> str:
     unknown = [each for each in wishes.buffers if each not in KINDS]
     if unknown:
         raise UsageError(f"{unknown[0]} is no kind of buffer; allowed: {', '.join(KINDS)}")
+    for size in wishes.sizes:
+        _refuse_no_size(size, "--size: ")
+    if why := why_no_device(wishes.device):
+        raise UsageError(f"--device: {why}")
     sizes, buffers = tuple(wishes.sizes) or start.sizes, tuple(wishes.buffers) or start.buffers
     question = _checked_question(wishes.question or start.question).replace("\\", "\\\\").replace('"', '\\"')
     head = HEAD.substitute(schema=schema, file=file.name, name=name_of(file), question=f'"{question}"', device=wishes.device)
@@ -204,12 +208,16 @@ def _checked_question(answer: str) -> str:
 
 def _checked_sizes(answer: str) -> str:
     """Return the sizes with blanks between them."""
-    try:
-        for size in (sizes := answer.replace(",", " ").split()):
-            parse_size(size)
-    except ValueError as error:
-        raise UsageError(f"{error}; allowed: {ALLOWED_SIZE}") from error
+    for size in (sizes := answer.replace(",", " ").split()):
+        _refuse_no_size(size)
     return " ".join(sizes)
+
+
+def _refuse_no_size(size: str, place: str = "") -> None:
+    try:
+        parse_size(size)
+    except ValueError as error:
+        raise UsageError(f"{place}{error}; allowed: {ALLOWED_SIZE}") from error
 
 
 def _checked_device(answer: str) -> str:

@@ -85,8 +85,8 @@ def test_what_is_there_stays_unless_it_is_forced(tmp_path: Path) -> None:
 def test_a_wish_that_cannot_be_met_is_refused_and_leaves_no_file(tmp_path: Path) -> None:
     for wish, words in (
         (["--buffer", "pined"], "is no kind of buffer"),
-        (["--size", "2 lots"], "unknown unit"),
-        (["--device", "gpu"], "not a device"),
+        (["--size", "2 lots"], "--size: '2 lots' has the unknown unit"),
+        (["--device", "gpu"], "--device: 'gpu' is not a device"),
         (["--about", "pinning", "--buffer", "pageable"], "only page-locked memory"),
     ):
         result = init(tmp_path / "mine.yaml", *wish)
@@ -101,6 +101,15 @@ def test_a_folder_that_is_not_there_is_named_with_what_makes_it(tmp_path: Path) 
     folder = tmp_path / "my files"
     assert result.exit_code == 3
     assert result.stderr == f"{folder}/mine.yaml cannot be written: there is no folder {folder}; type: mkdir -p '{folder}'\n"
+
+
+def test_a_folder_is_no_file_and_what_is_to_be_typed_next_can_be(tmp_path: Path) -> None:
+    for force in ([], ["--force"]):
+        refused = init(tmp_path, *force)
+        assert refused.exit_code == 2
+        assert refused.stderr == f"{tmp_path} is a folder; name a file, such as {tmp_path}/question.yaml\n"
+    path = tmp_path / "my question.yaml"
+    assert init(path).stdout.endswith(f" is written. Next: dmalab plan '{path}', then: dmalab run '{path}'\n")
 
 
 def test_a_file_in_the_checkout_finds_its_schema_by_a_short_way() -> None:
