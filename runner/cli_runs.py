@@ -32,7 +32,7 @@ def compare(
     a: Annotated[Path, typer.Argument(help="A run's folder, or an experiment's for its newest run.", metavar="A")],
     b: Annotated[
         Path | None,
-        typer.Argument(help="The run to compare with A; without it, A is a folder whose history is shown.", metavar="B"),
+        typer.Argument(help="The run to compare with A; without it the history of A, a folder or a name, is shown.", metavar="B"),
     ] = None,
     metric: Annotated[str | None, typer.Option("--metric", help="A time such as wall_ms; each case's own where omitted.")] = None,
     threshold: Annotated[

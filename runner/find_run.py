@@ -17,10 +17,12 @@ _FILES: Final = frozenset(
     ("summary.csv", "samples.csv", "cases.csv", "columns.csv", "verdicts.csv", "manifest.json", "report.html", "journal.jsonl")
 )
 """Files that stand for the run in whose folder they lie."""
+RESULTS: Final = Path("results")
+"""Where `run` writes, unless it is told another folder."""
 _BY_TIME: Final = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]+", re.ASCII)
 
 
-def find_run(given: str | Path, results: Path = Path("results")) -> Path:
+def find_run(given: str | Path, results: Path = RESULTS) -> Path:
     """Return the folder of a run.
 
     `given` is the folder itself, one of its files, a `latest` link, the folder of an experiment's runs, or the name of an

@@ -17,6 +17,7 @@ from runner.columns import Column
 from runner.compare import THRESHOLD, steps_of
 from runner.compared_run import ComparedCase, ComparedRun, compared_run, label_of, varying_columns
 from runner.errors import InputError
+from runner.find_run import RESULTS
 from runner.rows import Row
 from runner.screen import Grid
 from runner.stats import median
@@ -86,13 +87,17 @@ def run_folders(folder: Path) -> list[Path]:
 def read_histories(folder: Path, metric: str | None = None, threshold: float = THRESHOLD) -> list[History]:
     """Return a history for each experiment and device of which there are runs in `folder`, in the order of their names.
 
-    Raises InputError where there is no run, or a table of one cannot be read.
+    What is no folder here may be the name of an experiment that has run, as in `find_run`. Raises InputError where there is no
+    run, or a table of one cannot be read.
     """
     from runner.results import read_results  # which imports pandas
 
-    folders = run_folders(folder)
+    folders = run_folders(folder if folder.exists() else RESULTS / folder)
     if not folders:
-        raise InputError(f"{folder} holds no runs; give the folder of an experiment's runs such as results/overlap, or two runs")
+        raise InputError(
+            f"{folder} holds no runs; give the name of an experiment that has run, the folder of its runs such as "
+            f"{RESULTS}/overlap, or two runs"
+        )
     return histories([read_results(each) for each in folders], metric, threshold)
 
 

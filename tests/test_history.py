@@ -78,6 +78,15 @@ def test_a_folder_without_runs_is_refused(tmp_path: Path) -> None:
         read_histories(tmp_path)
 
 
+def test_an_experiment_that_has_run_is_found_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_on(tmp_path / "results" / "demo", 1, noisy(1, 1))
+    assert [len(each.runs) for each in read_histories(Path("demo"))] == [1]
+    (tmp_path / "demo").mkdir()
+    with pytest.raises(InputError, match=r"^demo holds no runs; give the name of an experiment that has run,"):
+        read_histories(Path("demo"))
+
+
 def invoke(*words: str) -> tuple[int, str]:
     result = CliRunner().invoke(app, ["compare", *words])
     return result.exit_code, result.stdout + result.stderr
