@@ -8,6 +8,7 @@ CLUSTER ?=
 ARGS ?=
 WHEELS ?=
 CUDA ?=
+PYTHON ?=
 
 # Values reach the shell as they were typed, through the environment: blanks, quotes and dollars in them mean nothing to make.
 export DMALAB_EXP := $(value EXP)
@@ -18,6 +19,7 @@ export DMALAB_CLUSTER := $(value CLUSTER)
 export DMALAB_ARGS := $(value ARGS)
 export DMALAB_WHEELS := $(value WHEELS)
 export DMALAB_CUDA := $(value CUDA)
+export DMALAB_PYTHON := $(value PYTHON)
 
 VENV := .venv
 STAMP := $(VENV)/.installed
@@ -37,8 +39,8 @@ endef
 # The driver, not the toolkit, decides whether there is a GPU to ask.
 DRIVER := $(shell command -v nvidia-smi 2>/dev/null || ldconfig -p 2>/dev/null | sed -n 's/.*libcuda\.so\.1.*=> //p' | head -n 1)
 
-.PHONY: help run plan validate list claims doctor calibrate validate-model test test-cluster soak check bench bench-gpu tables cuda wheels lock \
-  schema clean docs reference experiment-given
+.PHONY: help run plan validate list claims doctor calibrate validate-model test test-install test-cluster soak check bench bench-gpu \
+  tables cuda wheels lock schema clean docs reference experiment-given
 .DEFAULT_GOAL := help
 
 define dmalab
@@ -64,6 +66,7 @@ help: ## list the targets
 	@echo "CLUSTER= a Dask scheduler's address, or local:4 for four workers here; see docs/cluster.md"
 	@echo "ARGS=    anything else for the command"
 	@echo "WHEELS=  a folder made by make wheels, to install from without network"
+	@echo "PYTHON=  the Python that .venv is made with, where it is not there yet: python3.12 or a path"
 
 run: experiment-given $(STAMP) ## run the experiment EXP
 	$(call dmalab,run)
@@ -114,6 +117,9 @@ soak: $(STAMP) ## run the tests of chance in full: kills at 200 moments, 100,000
 	@$(PY) -c 'import atheris' 2>/dev/null || $(PY) -m pip install --quiet --disable-pip-version-check 'atheris>=2.3' || \
 	  echo "There is no fuzzer (atheris) for this Python: files are made by hypothesis alone." >&2
 	DMALAB_SOAK=$(or $(SHARE),1) $(PY) -m pytest -q -n auto tests/soak
+
+test-install: $(STAMP) ## make set-ups from nothing, for each Python on PATH, as a newcomer does; a quarter of an hour
+	DMALAB_SOAK=1 $(PY) -m pytest -q -n auto tests/soak/test_installing.py
 
 test-cluster: $(STAMP) ## run the large tests of clusters: 10,000 cases, killed workers, 1,000 workers; a quarter of an hour
 	DMALAB_CLUSTER_TESTS=1 $(PY) -m pytest -q tests/cluster
@@ -166,13 +172,13 @@ experiment-given:
 	  (cd experiments && ls *.yaml | sed 's/^/  /'); exit 2; } >&2
 
 $(STAMP): pyproject.toml $(wildcard requirements/lock-*.txt)
-	@for python in python3.13 python3.12 python3.11 python3.14 python3 none; do \
-	  [ "$$python" != none ] || { echo "dmalab needs Python 3.11 or newer with its module venv, and found none; on Debian and" \
-	    "Ubuntu: sudo apt-get install -y python3 python3-venv" >&2; exit 3; }; \
+	@for python in $${DMALAB_PYTHON:-python3.13 python3.12 python3.11 python3.14 python3} none; do \
+	  [ "$$python" != none ] || { echo "dmalab needs Python 3.11 or newer with its module venv, and found none$${DMALAB_PYTHON:+ as PYTHON=$$DMALAB_PYTHON};" \
+	    "on Debian and Ubuntu: sudo apt-get install -y python3 python3-venv" >&2; exit 3; }; \
 	  "$$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && break; \
 	done; \
 	$(call offline,"$$python"); \
-	echo "Installing into $(VENV) with $$("$$python" --version) ..."; \
+	echo "Installing into $(VENV) with $$("$$python" --version): about 250 MB to fetch, some minutes without a word ..."; \
 	"$$python" -m venv $(VENV) && \
 	$(PY) -m pip install --quiet --disable-pip-version-check --constraint "$$lock" -e '.[dev]' || { \
 	  echo "The installation into $(VENV) failed; what pip says stands above. It needs the package index once, or WHEELS=folder" \
