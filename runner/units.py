@@ -25,6 +25,8 @@ ALLOWED_SIZE: Final = "whole bytes as an integer, or a decimal number with B, kB
 
 _WRITTEN: Final = ("TiB", "GiB", "MiB", "KiB", "TB", "GB", "MB", "kB", "B")
 _LETTERS: Final = "BKMGTik"
+_LONGEST_SIZE: Final = 60
+"""Characters of a text that may be a size; a longer one is none, and is not shown either."""
 _SIZE = re.compile(r"(0|[1-9][0-9]{0,18})(?:\.([0-9]{1,18}))? ?([A-Za-z]+)", re.ASCII)
 _BY_LOWER_CASE: Final = {unit.lower(): unit for unit in UNITS}
 
@@ -41,6 +43,8 @@ def parse_size(value: object) -> int:
         return _in_range(value, str(value))
     if not isinstance(value, str):
         raise ValueError(f"{value} is not a size" if isinstance(value, float) else "a size is expected")
+    if len(value) > _LONGEST_SIZE:
+        raise ValueError(f"a text of {len(value):,} characters is not a size")
     match = _SIZE.fullmatch(value)
     if match is None:
         raise ValueError(f"{value!r} is not a size{_fix_of_form(value)}")

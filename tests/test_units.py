@@ -87,6 +87,13 @@ def test_anything_else_is_refused_with_a_sentence(text: object) -> None:
         parse_size(text)
 
 
+@pytest.mark.parametrize("text", ["x" * 10**6, "9" * 10**6 + "B", "1." + "1" * 10**6 + "GiB", "0x" + "f" * 10**6])
+def test_a_refusal_of_a_long_text_is_short(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a size") as refused:
+        parse_size(text)
+    assert len(str(refused.value)) < 100
+
+
 @given(st.integers(1, LARGEST_SIZE))
 @example(2**30)
 @example(10**12)
