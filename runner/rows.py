@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 Row = Mapping[str, Cell]
 
 NO_SPREAD: Final = Spread(0)
-FORMULA_STARTS: Final = ("=", "+", "-", "@")
+FORMULA_STARTS: Final = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""What a spreadsheet takes for the begin of a formula; the wide forms are, where Chinese or Japanese is written."""
 _GIB_PER_GB: Final = 10**9 / 2**30
 
 

@@ -295,7 +295,7 @@ def test_interval_of_a_speedup_is_from_the_ends_of_both() -> None:
 # Cells
 
 
-@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t=", "\r=", " =", "\n-"])
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t=", "\r=", " =", "\n-", "\uff1d", "\u3000\uff0b"])
 def test_no_text_starts_a_formula(start: str) -> None:
     assert text(f'{start}HYPERLINK("http://x")')[:1] == "'"
 

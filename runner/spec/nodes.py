@@ -16,8 +16,9 @@ from runner.spec.compose import DEEPEST, MOST_NODES, Refused, compose, problem_o
 from runner.spec.places import Document, Path, Place
 from runner.spec.scalars import read_plain
 
-_STRANGE: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
-"""What an escape such as "\\0" can smuggle in: control characters, and halves of characters that no file can hold."""
+_STRANGE: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202d\u202e\ud800-\udfff]")
+"""What an escape such as "\\0" can smuggle in: control characters, which a terminal may obey, those that turn the order of others
+around, and halves of characters that no file can hold."""
 
 Pairs = dict[str, tuple[yaml.Node, yaml.Node]]
 """A mapping as nodes: key → (node of the key, node of the value)."""
