@@ -7,6 +7,7 @@ import subprocess
 from contextlib import closing
 
 from runner.device.contract import DeviceFacts
+from runner.errors import EnvironmentProblem
 from runner.execution.deadline import deadline_of
 from runner.execution.process import Child
 from runner.execution.worker import Job
@@ -20,7 +21,11 @@ def play_apart(job: Job, deadline_s: float | None = None) -> CaseResult:
     started: `timeout`. One that ends without an answer is `failed`, with its signal or exit code and its last words.
     """
     limit_s = deadline_of(job.case, job.measure, job.host_bytes) if deadline_s is None else deadline_s
-    with closing(Child("runner.execution.worker", stdin=subprocess.PIPE, stdout=subprocess.PIPE)) as child:
+    try:
+        started = Child("runner.execution.worker", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    except EnvironmentProblem as error:
+        return CaseResult(job.case, "failed", str(error))
+    with closing(started) as child:
         hung = False
         try:
             answer, _ = child.process.communicate(pickle.dumps(job), timeout=limit_s)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Final
 
 import runner
+from runner.errors import EnvironmentProblem
 
 LAST_WORDS: Final = 3
 """Lines of a dead process's standard error that are quoted."""
@@ -31,11 +32,25 @@ _SET_DEATH_SIGNAL: Final = 1
 class Child:
     """A process that runs `python -m module FD…`: descriptors `theirs`, and last one that ends with this process.
 
-    What it prints, to either stream unless `stdout` is asked for, are its words.
+    What it prints, to either stream unless `stdout` is asked for, are its words. Raises EnvironmentProblem where it cannot be
+    started.
     """
 
     def __init__(self, module: str, theirs: Sequence[int] = (), *, stdin: int | None = None, stdout: int | None = None) -> None:
-        self._words: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # closed by close
+        try:
+            self._words: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # closed by close
+            try:
+                self._start(module, theirs, stdin, stdout)
+            except BaseException:
+                self._words.close()
+                raise
+        except OSError as error:
+            raise EnvironmentProblem(
+                f"a process could not be started: {error.strerror or error}; "
+                "raise what limits processes and open files (ulimit -a shows it), or end some"
+            ) from error
+
+    def _start(self, module: str, theirs: Sequence[int], stdin: int | None, stdout: int | None) -> None:
         end, self._alive = os.pipe()
         fds = (*theirs, end)
         try:
@@ -51,7 +66,6 @@ class Child:
             )
         except BaseException:
             os.close(self._alive)
-            self._words.close()
             raise
         finally:
             os.close(end)

@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
+from runner.errors import EnvironmentProblem
 from runner.execution.process import Child
 
 WORKER: Final = "DMALAB_WORKER"
@@ -53,13 +54,16 @@ def make_ready(arguments: Sequence[str]) -> None:
     """Start a process where these arguments of the command line will likely want one; one that nobody takes is ended."""
     if arguments[:1] not in [[verb] for verb in _MEASURE] or not _likely(arguments):
         return
-    with suppress(OSError):  # whoever needs the process starts it, and says why it cannot
+    with suppress(EnvironmentProblem):  # whoever needs the process starts it, and says why it cannot
         _ready.append(_start())
         atexit.register(discard)
 
 
 def taken() -> Started:
-    """Return the process that is ready, or a new one where there is none or the variables it was given are others now."""
+    """Return the process that is ready, or a new one where there is none or the variables it was given are others now.
+
+    Raises EnvironmentProblem where none can be started.
+    """
     if _ready:
         ready = _ready.pop()
         if ready.environment == os.environ and ready.child.process.poll() is None:
@@ -105,7 +109,10 @@ def wait_for_leaving() -> None:
 
 
 def _start() -> Started:
-    mine, theirs = socket.socketpair()
+    try:
+        mine, theirs = socket.socketpair()
+    except OSError as error:
+        raise EnvironmentProblem(f"no process can be spoken with: {error.strerror or error}; raise ulimit -n") from error
     try:
         return Started(Child("runner.execution.sweeper", (theirs.fileno(),)), mine, dict(os.environ))
     except BaseException:

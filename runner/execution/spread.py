@@ -13,12 +13,13 @@ import signal
 import socket
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Final
 
 from runner.device.select import open_device
+from runner.errors import EnvironmentProblem
 from runner.execution.as_one import AsOne
 from runner.execution.local import Sweep
 from runner.execution.messages import connection
@@ -38,7 +39,8 @@ STRETCHES_AHEAD: Final = 4
 """For each process so many stretches may be done before their turn; an interrupted run loses no more than those."""
 LOOKED_S: Final = 0.2
 """How often it is looked whether somebody wants the run to end, while nothing else happens."""
-_Answers = tuple[Ended, ...]
+_Answers = tuple[tuple[Ended, bool | None], ...]
+"""Of each case of a stretch what became of it, and whether its model had to be resolved: comparing models takes long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ class Spread:
         self._answers: dict[int, _Answers | None] = {}
         self._as_one = AsOne(set(work.medians), workers)
         begin = _Begin(device, work.measure, dict(work.medians), work.most_pinned)
-        self._count, self._helpers = workers, [_Helper(begin) for _ in range(workers)]
+        self._count, self._helpers = workers, list(_helpers(begin, workers))
 
     def __iter__(self) -> Iterator[Ended]:
         """Yield each case as `runner.execution.local.Sweep` does, in the order of the grid."""
@@ -82,9 +84,9 @@ class Spread:
                     self._hand_out(place)
                     self._gather()
                 answers = self._answers.pop(place, None)
-                for own, ended in zip(stretch, answers or self._here(stretch), strict=True):
+                for own, (ended, resolved) in zip(stretch, answers or self._here(stretch), strict=True):
                     self._work.listener.begins(own)
-                    yield self._as_one(ended, own)
+                    yield self._as_one(ended, own, resolved=resolved)
 
     def close(self) -> None:
         """End all processes; safe to call twice."""
@@ -124,10 +126,10 @@ class Spread:
         self._helpers.remove(helper)
         helper.close()
 
-    def _here(self, stretch: Sequence[Case]) -> Iterator[Ended]:
+    def _here(self, stretch: Sequence[Case]) -> Iterator[tuple[Ended, None]]:
         work = self._work
         with closing(open_device(self._device).device) as device:
-            yield from Sweep(
+            sweep = Sweep(
                 device,
                 device.facts(),
                 stretch,
@@ -136,6 +138,7 @@ class Spread:
                 medians=work.medians,
                 most_pinned=work.most_pinned,
             )
+            yield from ((ended, None) for ended in sweep)
 
 
 class _Helper:
@@ -143,15 +146,22 @@ class _Helper:
 
     def __init__(self, begin: _Begin) -> None:
         mine, theirs = socket.socketpair()
-        with theirs:
+        with mine, theirs:
             self.child = Child("runner.execution.spread", (theirs.fileno(),))
-        self.wire = connection(mine.detach())
+            self.wire = connection(mine.detach())
         self.wire.send(begin)
         self.place: int | None = None
 
     def close(self) -> None:
         self.wire.close()
         self.child.close()
+
+
+def _helpers(begin: _Begin, most: int) -> Iterator[_Helper]:
+    """Start as many processes as this machine lets us; where it lets us start none, all is played here."""
+    with suppress(EnvironmentProblem, OSError):
+        for _ in range(most):
+            yield _Helper(begin)
 
 
 def _stretches(cases: Sequence[Case], workers: int) -> list[Sequence[Case]]:
@@ -168,10 +178,10 @@ def serve(wire: Connection) -> None:
         while True:
             stretch: Sequence[Case] = wire.recv()
             sweep = Sweep(device, device.facts(), stretch, begin.measure, medians=medians, most_pinned=begin.most_pinned)
-            ended = tuple(sweep)
-            for each in ended:
+            answers = tuple((each, each.result.case.model is not own.model) for each, own in zip(sweep, stretch, strict=True))
+            for each, _ in answers:
                 medians.update(each.learnt)
-            wire.send(ended)
+            wire.send(answers)
 
 
 def main() -> None:

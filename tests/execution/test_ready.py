@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from runner.errors import EnvironmentProblem
 from runner.execution import ready
 from runner.execution.bench import begin_bench
+from runner.execution.isolated import play_apart
 from runner.execution.ready import WORKER, discard, make_ready, see_off, seen_off_later, taken
+from runner.execution.spread import Spread
 from runner.execution.work import Work
+from runner.execution.worker import Job
 from runner.spec.experiment import Measure
-from tests.execution.hostile import case_of
+from tests.execution.hostile import Dies, case_of
 from tests.execution.test_isolated import until_gone
 
 ROOT = Path(__file__).parents[2]
@@ -132,3 +138,41 @@ def test_no_device_is_opened_before_another_process_has_given_it_back() -> None:
         with closing(begin_bench("simulated:test", "spin")) as bench:
             assert started.child.process.returncode == 0
             bench.open()
+
+
+@pytest.fixture
+def no_more_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+
+
+@pytest.mark.usefixtures("no_more_processes")
+def test_that_no_process_can_be_started_is_said_in_a_sentence() -> None:
+    make_ready(["run", "overlap"])
+    assert not ready._ready
+    with pytest.raises(EnvironmentProblem, match="could not be started: Resource temporarily unavailable; raise what limits"):
+        begin_bench("simulated:test", "spin")
+    result = play_apart(Job("simulated:test", case_of(), 2**30, Measure(warmup=1, samples=2)))
+    assert (result.status, result.reason[:31]) == ("failed", "a process could not be started:")
+
+
+def test_a_process_that_cannot_be_replaced_leaves_the_rest_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    cases = [case_of(Dies, "c_0"), case_of(case_id="c_1")]
+    with closing(begin_bench("simulated:test", "spin")) as bench:
+        bench.open()
+        monkeypatch.setattr(ready, "_start", partial(_refused, "no more"))
+        results = [ended.result for ended in bench.sweep(Work(cases, Measure(warmup=1, samples=2)))]
+    assert [(each.status, each.reason.partition(":")[2]) for each in results[1:]] == [("not_run", " no more")]
+
+
+def _refused(why: str) -> None:
+    raise EnvironmentProblem(why)
+
+
+@pytest.mark.usefixtures("no_more_processes")
+def test_a_grid_whose_helpers_cannot_be_started_is_played_here() -> None:
+    cases = [case_of(case_id=f"c_{number}") for number in range(4)]
+    work = Work(cases, Measure(warmup=1, samples=2), workers=2)
+    assert [ended.result.status for ended in Spread("simulated:test", work, 2)] == ["ok"] * 4
