@@ -29,7 +29,7 @@ class AsOne:
         plays = zip(measured, result.companions, strict=True) if result.companions else ()
         kept = tuple(play for key, play in plays if key not in self.known)
         learnt = {key: median_ms for key, median_ms in ended.learnt.items() if key not in self.known}
-        self.known |= learnt.keys()
+        self.known.update(learnt)  # in place: a union by |= with keys of a mapping makes the whole set anew for each case
         # The case itself is here already, and need not be held a second time.
         case = own if result.case.model == own.model else replace(own, model=result.case.model)
         seconds = {what: spent / self.count for what, spent in result.seconds.items()}

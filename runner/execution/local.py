@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
-from itertools import islice
 
 from runner.device.contract import Device, DeviceFacts
 from runner.device.select import open_device
@@ -66,7 +65,6 @@ class Sweep:
         self._ends_when_lost = ends_when_lost
         self._opened = ExitStack()
         self._lost_in = ""
-        self._told = len(self.book.medians)
 
     def __iter__(self) -> Iterator[Ended]:
         """Measure all cases."""
@@ -88,8 +86,7 @@ class Sweep:
 
     def _learnt(self) -> dict[str, float | None]:
         """Return what was learnt of companions since this was asked last."""
-        learnt = dict(islice(self.book.medians.items(), self._told, None))
-        self._told += len(learnt)
+        learnt, self.book.learnt = self.book.learnt, {}
         return learnt
 
     def turn(self, place: int, done: set[int]) -> Iterator[tuple[int, CaseResult]]:

@@ -39,8 +39,7 @@ STRETCHES_AHEAD: Final = 4
 """For each process so many stretches may be done before their turn; an interrupted run loses no more than those."""
 LOOKED_S: Final = 0.2
 """How often it is looked whether somebody wants the run to end, while nothing else happens."""
-_Answers = tuple[tuple[Ended, bool | None], ...]
-"""Of each case of a stretch what became of it, and whether its model had to be resolved: comparing models takes long."""
+_Answers = tuple[Ended, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +83,9 @@ class Spread:
                     self._hand_out(place)
                     self._gather()
                 answers = self._answers.pop(place, None)
-                for own, (ended, resolved) in zip(stretch, answers or self._here(stretch), strict=True):
+                for own, ended in zip(stretch, answers or self._here(stretch), strict=True):
                     self._work.listener.begins(own)
-                    yield self._as_one(ended, own, resolved=resolved)
+                    yield self._as_one(ended, own)
 
     def close(self) -> None:
         """End all processes; safe to call twice."""
@@ -126,10 +125,10 @@ class Spread:
         self._helpers.remove(helper)
         helper.close()
 
-    def _here(self, stretch: Sequence[Case]) -> Iterator[tuple[Ended, None]]:
+    def _here(self, stretch: Sequence[Case]) -> Iterator[Ended]:
         work = self._work
         with closing(open_device(self._device).device) as device:
-            sweep = Sweep(
+            yield from Sweep(
                 device,
                 device.facts(),
                 stretch,
@@ -138,7 +137,6 @@ class Spread:
                 medians=work.medians,
                 most_pinned=work.most_pinned,
             )
-            yield from ((ended, None) for ended in sweep)
 
 
 class _Helper:
@@ -178,10 +176,10 @@ def serve(wire: Connection) -> None:
         while True:
             stretch: Sequence[Case] = wire.recv()
             sweep = Sweep(device, device.facts(), stretch, begin.measure, medians=medians, most_pinned=begin.most_pinned)
-            answers = tuple((each, each.result.case.model is not own.model) for each, own in zip(sweep, stretch, strict=True))
-            for each, _ in answers:
+            ended = tuple(sweep)
+            for each in ended:
                 medians.update(each.learnt)
-            wire.send(answers)
+            wire.send(ended)
 
 
 def main() -> None:

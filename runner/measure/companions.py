@@ -41,12 +41,16 @@ class Prepared:
 
 @dataclass(slots=True)
 class CompanionBook:
-    """The companions measured so far on one device; `medians` in ms by the JSON of their models, None for a refused one."""
+    """The companions measured so far on one device; `medians` in ms by the JSON of their models, None for a refused one.
+
+    `learnt` are those that nobody has taken note of yet: whoever does puts an empty one in its place.
+    """
 
     device: Device
     host_bytes: int
     measure: Measure
     medians: dict[str, float | None] = field(default_factory=dict)
+    learnt: dict[str, float | None] = field(default_factory=dict)
     _event_constants: list[EventConstant | None] = field(default_factory=list)
 
     def prepare(self, case: Case) -> Prepared:
@@ -68,15 +72,15 @@ class CompanionBook:
 
     def _known(self, companions: Mapping[str, Scenario], spent: Spent) -> tuple[Known, list[Sample]]:
         samples: list[Sample] = []
-        for name, model in companions.items():
-            key = model.model_dump_json()
+        keys = _keys_of(companions)
+        for (name, key), model in zip(keys.items(), companions.values(), strict=True):
             if key not in self.medians:
                 taken = self._play(name, model, spent)
-                self.medians[key] = (
+                self.medians[key] = self.learnt[key] = (
                     median([sample.figures.get(model.own_time(), math.nan) for sample in taken]) if taken else None
                 )
                 samples += taken
-        return known_of(companions, self.medians, self.host_bytes), samples
+        return _known_by(keys, self.medians, self.host_bytes), samples
 
     def _play(self, name: str, model: Scenario, spent: Spent) -> list[Sample]:
         """Play a companion some times, first to warm up; nothing where the device refuses it or its data are wrong."""
@@ -110,7 +114,15 @@ def companion_plays(measure: Measure) -> int:
 
 def known_of(companions: Mapping[str, Scenario], medians: Mapping[str, float | None], host_bytes: int) -> Known:
     """Return what is known of a case by the medians of its companions, in ms by the JSON of their models."""
-    times = {name: medians.get(model.model_dump_json()) for name, model in companions.items()}
+    return _known_by(_keys_of(companions), medians, host_bytes)
+
+
+def _keys_of(companions: Mapping[str, Scenario]) -> dict[str, str]:
+    return {name: model.model_dump_json() for name, model in companions.items()}
+
+
+def _known_by(keys: Mapping[str, str], medians: Mapping[str, float | None], host_bytes: int) -> Known:
+    times = {name: medians.get(key) for name, key in keys.items()}
     return Known(host_bytes, {name: time for name, time in times.items() if time is not None})
 
 
