@@ -23,6 +23,7 @@ from runner.measure.engine import (
     LONG_PLAY_MS,
     engine_disagrees,
     engine_plays,
+    has_event_overhead,
     recorded_figures,
     records_every_play,
     summarized,
@@ -223,6 +224,8 @@ class CaseRun:
             derived=derive(self.prepared, self._samples, self._clock),
             stopped_by=stopped_by,
             engine_disagrees=engine_disagrees(self.prepared.case.model, self._samples, self.prepared.event_constant),
+            # Nothing of it differs from run to run on a device without noise.
+            event_overhead=not self.device.deterministic and has_event_overhead(self.prepared.case.model, self._samples),
         )
         result = CaseResult(
             self.prepared.case,

@@ -35,6 +35,8 @@ OVERLAP_FIGURES: Final = ("overlap_h2d_d2h", "overlap_copy_kernel", "among_h2d_m
 DISAGREE_US: Final = 10.0
 DISAGREE_SHARE: Final = 0.02
 """Event and engine time disagree where they differ by more than the larger of both, beside what a pair of events adds."""
+OVERHEAD_SHARE: Final = 0.05
+"""Of this share of the engines' time what a pair of events adds makes two runs differ: it varies by half, the engines by 1 %."""
 PROBE_BYTES: Final = 4096
 PROBE_PLAYS: Final = 15
 PROBE_WARMUPS: Final = 3
@@ -172,13 +174,25 @@ def engine_disagrees(model: Scenario, samples: Sequence[Sample], constant: Event
 
     The limit is the larger of DISAGREE_US and DISAGREE_SHARE of the engines' time; both times are of the same plays.
     """
-    if constant is None or constant.copy_us is None:
+    excess = _excess(model, samples)
+    if constant is None or constant.copy_us is None or excess is None:
         return False
+    excess_us, engine_us = excess
+    return abs(excess_us - constant.copy_us) > max(DISAGREE_US, DISAGREE_SHARE * engine_us)
+
+
+def has_event_overhead(model: Scenario, samples: Sequence[Sample]) -> bool:
+    """Whether a good part of what events say is not the engines' time (OVERHEAD_SHARE), by recorded plays."""
+    excess = _excess(model, samples)
+    return excess is not None and excess[0] > OVERHEAD_SHARE * excess[1]
+
+
+def _excess(model: Scenario, samples: Sequence[Sample]) -> tuple[float, float] | None:
+    """Return in µs by how much events say more than the engines, and the engines' time; None where no play tells both."""
     excesses = figures_of(samples, "event_excess_us")
     if not excesses:
-        return False
-    engine_us = median(figures_of(samples, "engine_ms")) * 1e3 * model.repeats()
-    return abs(median(excesses) - constant.copy_us) > max(DISAGREE_US, DISAGREE_SHARE * engine_us)
+        return None
+    return median(excesses), median(figures_of(samples, "engine_ms")) * 1e3 * model.repeats()
 
 
 def measure_event_constant(device: Device) -> EventConstant | None:

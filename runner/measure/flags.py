@@ -33,11 +33,12 @@ def flags_of(
     derived: Mapping[str, float],
     stopped_by: StopWord,
     engine_disagrees: bool = False,
+    event_overhead: bool = False,
 ) -> tuple[str, ...]:
     """Return the flags of a case (`runner.measure.result.FLAGS` says what each means), in alphabetical order.
 
     `clock` is the one whose time gives the rate, `derived` what follows from the case's companions;
-    `engine_disagrees` is told by recorded plays.
+    `engine_disagrees` and `event_overhead` are told by recorded plays.
     """
     times = {
         name: [sample.figures[name] for sample in samples if sample.role == "sample" and name in sample.figures]
@@ -52,6 +53,7 @@ def flags_of(
         or _below_bound(times.get(timed, []), derived, IN_STEP_TOLERANCE if deterministic else BOUND_TOLERANCE),
         "bound_above_twin": _bound_above_twin(derived),
         "clock_disagree": engine_disagrees or _clocks_disagree(middle),
+        "event_overhead": event_overhead and clock == "event",
         "async_ineffective": _holds_the_host(model, middle),
         "noisy": (interval_percent(taken) or 0) > NOISY_PERCENT,
         "drift": abs(drift(taken) or 0) > DRIFT_SHARE and has_trend(taken),

@@ -24,6 +24,8 @@ FLAGS = {
     "high, and what was hidden cannot be told",
     "clock_disagree": "host and device clocks differ by more than 10 % over a transfer of more than 1 ms, or events and engines "
     "by more than 10 us and 2 % beside what a pair of events adds",
+    "event_overhead": "more than 5 % of the time between the events is not the engine's but what the host needed between its "
+    "calls, which differs from run to run: engine_ms, or a batch behind a gate, tells the copy's own",
     "async_ineffective": "a call named async held the host for most of the transfer",
     "gate_timeout": "a gate opened by its time limit instead of by the host",
     "noisy": "the interval of the median is wider than 5 % of it",

@@ -151,6 +151,13 @@ def test_events_that_say_something_else_than_the_engines_are_flagged(copy_us: in
     assert "clock_disagree" in measured(RecordingDevice(extra_us=900)).flags
 
 
+@pytest.mark.parametrize(("extra_us", "flagged"), [(4, False), (5, False), (6, True), (14, True)])
+def test_a_copy_whose_events_tell_much_of_the_host_too_is_flagged_where_they_give_its_rate(extra_us: int, flagged: bool) -> None:
+    device = RecordingDevice(copy_us=100, extra_us=extra_us)
+    assert ("event_overhead" in measured(device).flags) == flagged
+    assert "event_overhead" not in measured(device, clock="wall").flags
+
+
 @pytest.mark.parametrize(
     "fields", [{"buffer": "pageable"}, {"call": "sync"}, {"chunk": MIB // 4, "streams": 2}, {"direction": "bidirectional"}]
 )
