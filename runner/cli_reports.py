@@ -8,15 +8,28 @@ from typing import Annotated, Final
 
 import typer
 
-from runner.cli_shell import guarded, say
+from runner.cli_shell import guarded, say, say_error
 from runner.errors import EnvironmentProblem
 from runner.forms import ExportForm, GridForm
 
 PLAIN_WIDTH: Final = 100_000
 """Columns where the output is no terminal: nobody wants a pipe's lines folded."""
 
+
+def begun_runs(begun: str) -> list[str]:
+    """Return the experiments that have run and whose names begin so, for a shell to complete with."""
+    from runner.find_run import names_of_runs
+
+    return [name for name in names_of_runs() if name.startswith(begun)]
+
+
 RunArgument = Annotated[
-    str, typer.Argument(help="A run's folder, or an experiment that has run, of which the newest run counts.", metavar="RUN")
+    str,
+    typer.Argument(
+        help="A run's folder, or an experiment that has run, of which the newest run counts.",
+        metavar="RUN",
+        autocompletion=begun_runs,
+    ),
 ]
 ReportOption = Annotated[bool, typer.Option("--report/--no-report", help="Write report.html, too.")]
 ExportOption = Annotated[
@@ -87,7 +100,11 @@ def pivot(
 
     if out is not None:
         check_writable(out)
-    text = grid_of(read_run(find_run(run)), rows, columns, values, where or []).text(form)
+    grid = grid_of(read_run(find_run(run)), rows, columns, values, where or [])
+    text = grid.text(form)
+    if grid.note:
+        # Apart from the grid, which is read by what comes after a pipe.
+        say_error(grid.note)
     if out is None:
         say([text.rstrip("\n")])
         return 0

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from runner.cli_model import show_predicted
+from runner.cli_reports import begun_runs
 from runner.cli_shell import JsonOption, guarded, hushed, say, say_json
 from runner.errors import UsageError
 
@@ -29,7 +30,10 @@ class Allowed(StrEnum):
 
 @guarded
 def compare(
-    a: Annotated[Path, typer.Argument(help="A run's folder, or an experiment's for its newest run.", metavar="A")],
+    a: Annotated[
+        Path,
+        typer.Argument(help="A run's folder, or an experiment's for its newest run.", metavar="A", autocompletion=begun_runs),
+    ],
     b: Annotated[
         Path | None,
         typer.Argument(help="The run to compare with A; without it the history of A, a folder or a name, is shown.", metavar="B"),

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from runner.cli_reports import RunArgument
 from runner.cli_shell import guarded, say
 from runner.errors import UsageError
 
@@ -19,9 +20,7 @@ WIDTH: int = 120
 
 @guarded
 def timeline(
-    run: Annotated[
-        str, typer.Argument(help="A run's folder, or an experiment that has run, of which the newest run counts.", metavar="RUN")
-    ],
+    run: RunArgument,
     case: Annotated[
         list[str],
         typer.Argument(help="A case_id or its start, or a scenario and fields such as chunk=4MiB streams=3.", metavar="CASE"),

@@ -41,6 +41,11 @@ def find_run(given: str | Path, results: Path = RESULTS) -> Path:
     raise InputError(f"{given} is no run: {_why(path, named)}; give a run's folder, or the name of an experiment that has run")
 
 
+def names_of_runs(results: Path = RESULTS) -> list[str]:
+    """Return the names of the experiments that have run, in alphabetical order; none where there is no folder `results`."""
+    return sorted({table.parents[1].name for table in results.glob(f"*/*/{SUMMARY}")})
+
+
 def _newest(place: Path) -> Path | None:
     """Return the run that `latest` names, a link or a file, else the only run, else the last one of an experiment by its time."""
     latest = place / "latest"
