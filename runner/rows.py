@@ -6,6 +6,7 @@ import math
 import unicodedata
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from runner.columns import TIMES
@@ -113,6 +114,8 @@ def number(cell: Cell) -> int | float | None:
 
     Raises TypeError for text and for a truth value.
     """
+    if type(cell) is float:  # most are, and the other questions take longer than the answer
+        return float(f"{cell:.15g}") if math.isfinite(cell) else None
     if cell is None or cell == "":
         return None
     if isinstance(cell, bool | str):
@@ -122,6 +125,7 @@ def number(cell: Cell) -> int | float | None:
     return float(f"{cell:.15g}") if math.isfinite(cell) else None
 
 
+@lru_cache(maxsize=1024, typed=True)
 def text(cell: Cell) -> str:
     """Return what a text cell holds: one line, none that a spreadsheet takes for a formula; empty for None.
 
@@ -158,7 +162,7 @@ def _of_case(case: Case) -> dict[str, Cell]:
 def _spreads(result: CaseResult) -> dict[str, Spread]:
     present = {name for sample in result.samples for name in sample.figures}
     # Most figures belong to other kinds: looking for their values would take longer than all else of a row.
-    return {name: _spread_of(result, name) if name in present else NO_SPREAD for name in TIMES}
+    return _NO_SPREADS | {name: _spread_of(result, name) for name in TIMES if name in present}
 
 
 def _spread_of(result: CaseResult, name: str) -> Spread:
@@ -188,12 +192,26 @@ def _sampling(result: CaseResult, clock: Clock) -> dict[str, Cell]:
 
 
 def _statistics(spreads: Mapping[str, Spread]) -> dict[str, Cell]:
-    cells: dict[str, Cell] = {}
+    cells = dict(_NO_STATISTICS)
     for name, of in spreads.items():
-        cells[f"median_{name}"], cells[f"min_{name}"] = of.median, of.minimum
-        cells[f"p05_{name}"], cells[f"p95_{name}"] = of.p05, of.p95
-        cells[f"ci_low_{name}"], cells[f"ci_high_{name}"] = of.ci_low, of.ci_high
+        if of.count:
+            cells |= _statistics_of(name, of)
     return cells
+
+
+def _statistics_of(name: str, of: Spread) -> dict[str, Cell]:
+    return {
+        f"median_{name}": of.median,
+        f"min_{name}": of.minimum,
+        f"p05_{name}": of.p05,
+        f"p95_{name}": of.p95,
+        f"ci_low_{name}": of.ci_low,
+        f"ci_high_{name}": of.ci_high,
+    }
+
+
+_NO_SPREADS: Final = dict.fromkeys(TIMES, NO_SPREAD)
+_NO_STATISTICS: Final = {column: cell for name in TIMES for column, cell in _statistics_of(name, NO_SPREAD).items()}
 
 
 def _rates(result: CaseResult, spreads: Mapping[str, Spread], run: RunInfo) -> dict[str, Cell]:

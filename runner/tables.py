@@ -86,6 +86,8 @@ def _encoded(rows: Iterable[Row], places: Mapping[str, _Place]) -> Iterator[byte
 
 
 def _integer(cell: Cell) -> int | None:
+    if type(cell) is int:
+        return cell
     value = number(cell)
     if value is not None and value != int(value):
         raise TypeError(f"{cell!r} is no whole number, but its column holds integers")
