@@ -8,7 +8,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -122,8 +122,9 @@ def silence_stdout() -> None:
 
 
 def say_error(sentence: str) -> None:
-    """Print a sentence where errors belong."""
-    print(sentence, file=sys.stderr, flush=True)
+    """Print a sentence where errors belong; where it cannot be written the exit code tells."""
+    with suppress(OSError):
+        print(sentence, file=sys.stderr, flush=True)
 
 
 def own_fault(error: Exception) -> str:

@@ -134,6 +134,8 @@ def run_experiment(
                 raise
         else:
             outcome = run.finished(interrupted=False)
+    if stop.asked:  # perhaps only when all was measured: what follows shall not begin
+        outcome = replace(outcome, exit_code=130)
     watcher.finished(outcome)
     return outcome
 
@@ -213,7 +215,7 @@ class _Run:
             write_tables(folder.path, run, results, verdicts, readings)
         seconds = spent_of_run(spent, logbook.own_results(), logbook.own_readings())
         statuses = Counter(result.status for result in results)
-        code = 130 if interrupted else _exit_code(statuses, verdicts)
+        code = 130 if interrupted or logbook.stop.asked else _exit_code(statuses, verdicts)
         folder.write_manifest(
             status="incomplete" if interrupted or statuses["not_run"] else "complete",
             finished_utc=utc_now(),

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from runner import cli
 from runner.device.contract import DeviceFacts
 from runner.errors import DeviceUnavailable, SpecError
 from runner.flow import RunOutcome, run_experiment
@@ -16,6 +21,7 @@ from runner.measure.result import CaseResult
 from runner.measure.spent import SPENT
 from runner.results import read_results
 from runner.spec.load import LoadedExperiment, load_experiment
+from runner.tables import write_tables
 
 RING = """
 name: ring
@@ -142,3 +148,22 @@ def test_nothing_is_written_where_the_grid_is_wrong_or_the_device_unknown(tmp_pa
     with pytest.raises(DeviceUnavailable, match="h200"):
         run(tmp_path, device="simulated:h20")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_signal_that_comes_as_the_tables_are_written_lets_nothing_else_begin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*given: Any) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        write_tables(*given)
+
+    monkeypatch.setattr("runner.flow.write_tables", interrupted)
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.yaml").write_text(RING.replace("name: ring", f"name: {name}"))
+    files = [str(tmp_path / f"{name}.yaml") for name in ("one", "two")]
+    result = CliRunner().invoke(cli.app, ["run", *files, "--out", str(tmp_path / "out"), "--no-report"])
+    assert result.exit_code == 130
+    (folder,) = tmp_path.glob("out/*/2*")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert (folder.parent.name, manifest["status"], manifest["exit_code"]) == ("one", "complete", 130)
+    assert set(read_results(folder).summary["status"]) == {"ok", "excluded"}
