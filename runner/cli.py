@@ -31,7 +31,7 @@ from runner.garbage import collect_seldom
 from runner.grid_count import GridCount, count_grid
 from runner.spec.experiment import why_no_device
 from runner.spec.load import LoadedExperiment, list_experiments, load_experiment
-from runner.units import ALLOWED_SIZE, counted, parse_size
+from runner.units import ALLOWED_SIZE, counted, parse_size_text
 
 if TYPE_CHECKING:
     from runner.flow import Watcher
@@ -62,7 +62,7 @@ def checked_size(text: str | None) -> str | None:
     """Return what `--allow-pinned` was given; raises a refusal by the same rules as in a file."""
     try:
         if text is not None:
-            parse_size(text)
+            parse_size_text(text)
     except ValueError as error:
         raise typer.BadParameter(f"{error}; allowed: {ALLOWED_SIZE}") from None
     return text
@@ -167,7 +167,7 @@ def run(
     experiments = load_all(files, overrides or [])
     if len(experiments) > 1:
         count_all(experiments, max_cases)
-    most_pinned = None if allow_pinned is None else parse_size(allow_pinned)
+    most_pinned = None if allow_pinned is None else parse_size_text(allow_pinned)
     asked = RunAsked(device, out, max_cases, resume, most_pinned, workers, fail_on, cluster, tls, watching)
     codes, told = [], []
     with hushed(quiet or as_json), seen_off_later():
@@ -202,7 +202,7 @@ def plan(
     from runner.scripted import plan_told
 
     (loaded,) = load_all([file], overrides or [])
-    most_pinned = None if allow_pinned is None else parse_size(allow_pinned)
+    most_pinned = None if allow_pinned is None else parse_size_text(allow_pinned)
     cost = price(loaded, device=device, max_cases=max_cases, most_pinned=most_pinned)
     if as_json:
         say_json(plan_told(loaded, cost))

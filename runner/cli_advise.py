@@ -10,7 +10,7 @@ import typer
 
 from runner.cli_shell import guarded, say
 from runner.errors import UsageError
-from runner.units import ALLOWED_SIZE, parse_size
+from runner.units import ALLOWED_SIZE, parse_size_text
 
 if TYPE_CHECKING:
     from runner.advise_job import Work
@@ -101,6 +101,6 @@ def _size(option: str, text: str) -> int:
     if text == "0":
         return 0
     try:
-        return parse_size(text)
+        return parse_size_text(text)
     except ValueError as error:
         raise UsageError(f"{option}: {error}; allowed: 0, {ALLOWED_SIZE}") from None

@@ -28,7 +28,13 @@ _LETTERS: Final = "BKMGTik"
 _LONGEST_SIZE: Final = 60
 """Characters of a text that may be a size; a longer one is none, and is not shown either."""
 _SIZE = re.compile(r"(0|[1-9][0-9]{0,18})(?:\.([0-9]{1,18}))? ?([A-Za-z]+)", re.ASCII)
+_DIGITS = re.compile(r"[1-9][0-9]{0,18}", re.ASCII)
 _BY_LOWER_CASE: Final = {unit.lower(): unit for unit in UNITS}
+
+
+def parse_size_text(text: str) -> int:
+    """Return the bytes of a size on a command line, where digits alone are whole bytes as in a file; raises ValueError."""
+    return parse_size(int(text) if _DIGITS.fullmatch(text) else text)
 
 
 def parse_size(value: object) -> int:

@@ -4,7 +4,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from runner.units import LARGEST_SIZE, UNITS, about_size, digits, format_seconds, format_size, parse_size, told_size
+from runner.units import (
+    LARGEST_SIZE,
+    UNITS,
+    about_size,
+    digits,
+    format_seconds,
+    format_size,
+    parse_size,
+    parse_size_text,
+    told_size,
+)
 
 
 @pytest.mark.parametrize(
@@ -85,6 +95,13 @@ def test_sizes_are_exact(text: object, size: int) -> None:
 def test_anything_else_is_refused_with_a_sentence(text: object) -> None:
     with pytest.raises(ValueError, match=r"size|unit|bytes|byte"):
         parse_size(text)
+
+
+def test_digits_alone_are_bytes_on_a_command_line() -> None:
+    assert parse_size_text("65536") == parse_size_text("64KiB") == 65536
+    for text in ("0", "007", "1e6", "6_5", "\u0663", "9" * 30):
+        with pytest.raises(ValueError, match="size"):
+            parse_size_text(text)
 
 
 @pytest.mark.parametrize("text", ["x" * 10**6, "9" * 10**6 + "B", "1." + "1" * 10**6 + "GiB", "0x" + "f" * 10**6])
