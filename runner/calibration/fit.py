@@ -26,6 +26,7 @@ FIRST_GUESS: Final = "h200"
 _MAY_BE_NOTHING: Final[dict[Path, Node]] = {
     ("calls", "cold_copy"): {"points": [[0, 0]]},
     ("calls", "change_ns"): {"value": 0},
+    ("calls", "handover_ns"): {"value": 0},
     ("engines", "kernel_gap_ns"): {"value": 0},
     ("engines", "switch_ns"): {"value": 0},
     ("engines", "row_h2d_ns"): {"value": 0},
@@ -104,6 +105,7 @@ def _complete(data: Node) -> None:
     for path, empty in _MAY_BE_NOTHING.items():
         node_at(data, path[:-1]).setdefault(path[-1], _nothing(empty))
     data["host"].setdefault("stager_ppm", _nothing({"by_bytes": {1: PER_MILLION}}))
+    data["host"].setdefault("shared_stager_ppm", deepcopy(data["host"]["stager_ppm"]))
     data["host"].setdefault("plain_gb_per_s", deepcopy(data["host"]["copy_gb_per_s"]))
     data["staging"].setdefault("fresh_page_ns", dict(data["host"]["first_touch_ns"]))
     for costs in data["kinds"].values():

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from runner.calibration.cases import Cases, Found, pair, witness
 from runner.calibration.parameters import Node, Parameter
 from runner.calibration.simulator import Witness
 from runner.device.simulated.profile import PER_MILLION
+from runner.device.simulated.profile_values import WorkTable
 from runner.memory import kind_of
 from runner.observed import Observation
 from runner.scenarios.access import InPlace
 from runner.scenarios.allocation import Allocation
 from runner.scenarios.pipeline import Pipeline
 
-MOST_POINTS: Final = 4
-"""Points of the table of what stagers save."""
+MOST_POINTS: Final = 5
+"""Points of a table of what stagers save."""
+ALONE: Final = "stager_ppm"
+SHARED: Final = "shared_stager_ppm"
+"""The tables of the copies by one thread, and by several."""
+HANDOVER: Final = Parameter(("calls", "handover_ns"))
+GUESS_NS: Final = 10_000
+"""Roughly what it takes to wake a thread."""
 
 
 def staged_rings(cases: Cases) -> Iterator[tuple[Pipeline, Observation]]:
-    """Yield the staged rings of one lane."""
-    yield from cases.of(Pipeline, lambda it: it.staging == "copy" and it.staging_lanes == 1 and it.allocate == "once")
+    """Yield the staged rings."""
+    yield from cases.of(Pipeline, lambda it: it.staging == "copy" and it.allocate == "once")
 
 
 def access_by_processor(cases: Cases) -> Iterator[Found]:
@@ -78,32 +85,53 @@ def fresh_landings(cases: Cases) -> Iterator[Witness]:
 
 
 def host_copies(cases: Cases) -> tuple[list[Parameter], list[Witness]]:
-    """Return rates by threads, what threads take to begin, and what stagers save that lie in the caches, with their witnesses.
+    """Return rates by threads, what threads take to begin, what stagers save that lie in the caches, and what lanes cost each
+    other's calls, with their witnesses.
 
     All of them show in the time of staged rings. The legs of the largest stagers by one thread keep rates and savings apart.
     """
     rings = list(staged_rings(cases))
     if not rings:
         return [], []
-    largest = max(_stager_bytes(model) for model, _ in rings)
-    threads = sorted({model.staging_threads for model, _ in rings})
-    parameters = [Parameter(("host", "copy_gb_per_s"), each) for each in threads]
-    chunks = {each: {model.chunk for model, _ in rings if model.staging_threads == each} for each in threads}
-    parameters += [Parameter(("host", "start_ns"), each) for each in threads if each > 1 and len(chunks[each]) > 1]
-    parameters += [
-        Parameter(("host", "stager_ppm"), each) for each in _some({_stager_bytes(model) for model, _ in rings} - {largest})
-    ]
-    witnesses = [witness(model, observation, "wall_ms") for model, observation in rings]
-    for model, observation in rings:
+    chunks: dict[int, set[int]] = {}
+    for model, _ in rings:
+        chunks.setdefault(model.staging_threads, set()).add(model.chunk)
+    parameters = [Parameter(("host", "copy_gb_per_s"), each) for each in sorted({_threads(model) for model, _ in rings})]
+    parameters += [Parameter(("host", "start_ns"), each) for each in sorted(chunks) if each > 1 and len(chunks[each]) > 1]
+    if any(model.staging_lanes > 1 for model, _ in rings):
+        parameters.append(HANDOVER)
+    shared = [model for model, _ in rings if _table_of(model) == SHARED]
+    # What is not the rate of one thread shows in the rings of several threads alone.
+    left = {ALONE: len(rings) - len(shared), SHARED: len(shared) - len([each for each in parameters if each.at != 1])}
+    for name, sizes in _stagers([model for model, _ in rings]).items():
+        parameters += [Parameter(("host", name), each) for each in _some(sizes - {max(sizes)}, left[name])]
+    return parameters, [witness(model, observation, "wall_ms") for model, observation in rings] + _legs_alone(rings)
+
+
+def guesses(parameters: Sequence[Parameter], data: Node) -> tuple[float, ...]:
+    """Return what the fit of host copies begins with.
+
+    What threads and what lanes take share their witnesses, and from nothing neither of them would move far.
+    """
+    least = GUESS_NS if HANDOVER in parameters else 0.0
+    return tuple(parameter.value(data) or least for parameter in parameters)
+
+
+def _legs_alone(rings: Sequence[tuple[Pipeline, Observation]]) -> list[Witness]:
+    """Return the legs of the host's copies of the largest stagers by one thread."""
+    alone = [(model, observation) for model, observation in rings if _threads(model) == 1]
+    largest = max((_stager_bytes(model) for model, _ in alone), default=0)
+    found = []
+    for model, observation in alone:
         legs = model.companions()
-        if model.staging_threads == 1 and _stager_bytes(model) == largest:
+        if _stager_bytes(model) == largest:
             names = [name for name in ("leg_host_in", "leg_host_out") if f"{name}_ms" in observation.figures and name in legs]
-            witnesses += [Witness(legs[name], "leg_ms", observation.figures[f"{name}_ms"]) for name in names]
-    return parameters, witnesses
+            found += [Witness(legs[name], "leg_ms", observation.figures[f"{name}_ms"]) for name in names]
+    return found
 
 
 def blank_tables(cases: Cases, data: Node) -> None:
-    """Let tables of host copies begin with the observed threads, and with the largest stagers as measure of the others."""
+    """Let tables of host copies begin with the observed threads, those of stagers with the largest as measure of the others."""
     # In-place work by one thread is told as work at this rate, whatever the rate is.
     accesses = {model.threads for model, _ in cases.of(InPlace, lambda it: it.by == "cpu")}
     plain = Parameter(("host", "plain_gb_per_s"))
@@ -112,10 +140,38 @@ def blank_tables(cases: Cases, data: Node) -> None:
     rings = [model for model, _ in staged_rings(cases)]
     if rings:
         rates, host = Parameter(("host", "copy_gb_per_s")).path, data["host"]
-        threads = {1, *(model.staging_threads for model in rings)}
+        threads = {1, *map(_threads, rings)}
         host["copy_gb_per_s"]["by_threads"] = {each: Parameter(rates, each).value(data) for each in sorted(threads)}
-        host["stager_ppm"]["by_bytes"] = {max(map(_stager_bytes, rings)): PER_MILLION}
+        for name, sizes in _stagers(rings).items():
+            host[name]["by_bytes"] = _measure_of_others(host[name]["by_bytes"], max(sizes))
         host["start_ns"]["ns_by_threads"] = {1: 0}
+
+
+def _measure_of_others(table: Mapping[int, int], largest: int) -> dict[int, int]:
+    """Return a table that begins with the largest stagers of a run, as the measure of all others.
+
+    What larger ones take beside them, which no case tells, stays.
+    """
+    usual = WorkTable(by_bytes=dict(table), how="assumed", source="a table to begin with").ppm(largest)
+    beyond = {size: round(ppm * PER_MILLION / usual) for size, ppm in table.items() if size > largest}
+    return {largest: PER_MILLION} | beyond
+
+
+def _stagers(rings: Iterable[Pipeline]) -> dict[str, set[int]]:
+    """Return the bytes of all stagers of each ring, by the table that tells what copies take there."""
+    found: dict[str, set[int]] = {}
+    for model in rings:
+        found.setdefault(_table_of(model), set()).add(_stager_bytes(model))
+    return found
+
+
+def _table_of(model: Pipeline) -> str:
+    return SHARED if _threads(model) > 1 else ALONE
+
+
+def _threads(model: Pipeline) -> int:
+    """Return how many threads copy for a ring at once."""
+    return model.staging_lanes * model.staging_threads
 
 
 def _stager_bytes(model: Pipeline) -> int:
@@ -123,8 +179,8 @@ def _stager_bytes(model: Pipeline) -> int:
     return min(model.ring_slots(), model.chunks()) * model.chunk
 
 
-def _some(sizes: Iterable[int]) -> list[int]:
-    """Return MOST_POINTS of these sizes at most, spread evenly over their order: more would fit the noise."""
+def _some(sizes: Iterable[int], most: int) -> list[int]:
+    """Return MOST_POINTS or `most` of these sizes at most, spread evenly over their order: more would fit the noise."""
     ordered = sorted(sizes)
-    count = min(MOST_POINTS, len(ordered))
+    count = max(0, min(MOST_POINTS, most, len(ordered)))
     return [ordered[place * (len(ordered) - 1) // max(1, count - 1)] for place in range(count)]

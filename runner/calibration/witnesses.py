@@ -50,7 +50,8 @@ def steps(cases: Cases, data: Node) -> Iterator[Step]:
     yield from _alone("kernels over the link", of_kernels.in_place(cases), data)
     pipelines = [*of_copies.duplex(cases), *of_copies.direct_pipelines(cases)]
     yield from _together("pipelines", [Parameter(path) for path in BETWEEN], pipelines)
-    yield from _together("host copies", *of_host.host_copies(cases))
+    for step in _together("host copies", *of_host.host_copies(cases)):
+        yield replace(step, start=of_host.guesses(step.parameters, data))
     yield from _alone("access", of_host.access_by_processor(cases), data)
     yield from _alone("access by threads", of_host.access_by_processors(cases), data)
     yield from _alone("memory", of_host.memory(cases), data)

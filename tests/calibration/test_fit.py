@@ -56,6 +56,22 @@ scenarios:
   single: {kind: transfer, buffer: pageable, direction: d2h, size: [256KiB, 1MiB, 4MiB, 16MiB]}
   rows: {kind: transfer, buffer: pageable, direction: d2h, size: 32MiB, chunk: [256KiB, 1MiB, 4MiB]}
 """
+LANES = """
+name: lanes
+question: What do stagers and lanes cost where several threads copy?
+device: simulated:lanes
+measure: {warmup: 0, samples: 3}
+scenarios:
+  calls: {kind: submission, operation: [copy, launch, record], size: 4KiB, count: 200}
+  copies: {kind: transfer, buffer: pinned, direction: [h2d, d2h], size: [64KiB, 1MiB, 16MiB]}
+  stagers:
+    {kind: pipeline, schedule: overlapped, staging: copy, total: 64MiB, chunk: 2MiB, streams: [4, 8, 16, 32],
+     staging_lanes: 2}
+  small:
+    {kind: pipeline, schedule: overlapped, staging: copy, total: 4MiB, chunk: [64KiB, 128KiB], streams: [8, 16],
+     staging_lanes: 8}
+  alone: {kind: pipeline, schedule: overlapped, staging: copy, total: 16MiB, chunk: 1MiB, streams: [2, 4]}
+"""
 NUMBERS = (
     ("calls", "copy_ns"),
     ("calls", "launch_ns"),
@@ -217,6 +233,22 @@ def test_first_copies_of_ordinary_memory_and_rows_of_small_ones_read_back(
     first = curve_of(as_profile(found.data, "other"), ("staging", "first_d2h"))
     assert [first.ns(size) for size in (256 * KIB, MIB, 4 * MIB)] == pytest.approx([10_000, 40_000, 40_000], rel=0.01)
     assert node_at(found.data, ("engines", "row_h2d_ns"))["value"] == pytest.approx(3_000, rel=0.01)
+
+
+def test_what_lanes_cost_reads_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    noted, data = {"how": "assumed", "source": "a test"}, profile_data("test") | {"name": "lanes"}
+    data["calls"]["handover_ns"] = {"value": 6000} | noted
+    sizes = {8 * MIB: 800_000, 32 * MIB: 900_000, 64 * MIB: 1_000_000}
+    data["host"]["shared_stager_ppm"] = {"by_bytes": sizes} | noted
+    user_folder().mkdir(parents=True)
+    (user_folder() / "lanes.yaml").write_text(profile_text(data), encoding="utf-8")
+    found = as_profile(fit_profile(observed(LANES, tmp_path), "mine").data, "mine")
+    assert found.calls.handover_ns is not None
+    assert found.calls.handover_ns.value == pytest.approx(6000, rel=0.05)
+    assert found.host.shared_stager_ppm is not None
+    for size, ppm in sizes.items():
+        assert found.host.shared_stager_ppm.ppm(size) == pytest.approx(ppm, rel=0.05)
 
 
 def test_disturbed_samples_are_stood_for_by_the_quick_ones(run: ObservedRun) -> None:

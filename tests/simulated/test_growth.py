@@ -9,7 +9,7 @@ import pytest
 from runner.device.simulated import Profile
 from runner.device.simulated.profile_files import as_profile, profile_data
 from runner.memory import DEVICE
-from runner.plan import Alloc, Buffer, Copy, Drain, Free, HostCopy, Launch, Mark, Plan
+from runner.plan import Alloc, Barrier, Buffer, Copy, Drain, Free, HostCopy, Launch, Mark, Operation, Plan
 from tests.plans import plan_of
 from tests.simulated.profiles import play, span_ns
 
@@ -38,6 +38,26 @@ def up_and_launch() -> Plan:
 def staged(threads: int, memory: str = "pinned") -> Plan:
     buffers = [Buffer("data", "pageable", SIZE), Buffer("stager", memory, SIZE)]
     return plan_of(buffers, [[Mark(0), HostCopy(1, 0, 0, 0, SIZE, threads), Mark(1)]], data=[0])
+
+
+def staged_by(lanes: int, threads: int) -> Plan:
+    """Copies of lanes side by side, each into a stager of its own."""
+    buffers = [Buffer("data", "pageable", SIZE), *(Buffer(f"stager {n}", "pinned", SIZE) for n in range(lanes))]
+    work: list[list[Operation]] = [[Barrier(), HostCopy(n + 1, 0, 0, 0, SIZE, threads), Barrier()] for n in range(lanes)]
+    return plan_of(buffers, timed(work), data=[0])
+
+
+def calling(lanes: int) -> Plan:
+    """Ten launches of each lane, all at once."""
+    work: list[list[Operation]] = [[Barrier(), *[Launch(n, 0, 4 * n, 4)] * 10, Drain(n), Barrier()] for n in range(lanes)]
+    return plan_of([Buffer("device", DEVICE, 4 * lanes)], timed(work), data=[0], streams=lanes)
+
+
+def timed(work: list[list[Operation]]) -> list[list[Operation]]:
+    """Lanes whose first one has marks behind the barrier at which all begin, and the one at which all have ended."""
+    first, *others = work
+    end = first.index(Barrier(), 1)
+    return [[first[0], Mark(0), *first[1 : end + 1], Mark(1), *first[end + 1 :]], *others]
 
 
 def test_kernels_of_one_stream_have_a_gap(round_numbers: Profile) -> None:
@@ -69,6 +89,22 @@ def test_copies_into_stagers_cost_by_the_bytes_of_all_stagers(rows: dict[int, in
     profile = with_node("host", "stager_ppm", by_bytes=rows)
     assert span_ns(play(profile, staged(1))) == pytest.approx(200_000 * ppm / 1_000_000, abs=2)
     assert span_ns(play(profile, staged(1, "pageable"))) >= 200_000
+
+
+@pytest.mark.parametrize(("threads", "lanes", "ppm"), [(1, 1, 1_000_000), (2, 1, 500_000), (1, 2, 500_000)])
+def test_stagers_of_several_threads_cost_by_a_table_of_their_own(threads: int, lanes: int, ppm: int) -> None:
+    profile = with_node("host", "shared_stager_ppm", by_bytes={1: 500_000})
+    rate = profile.host.copied_per_second(threads * lanes)
+    trace = play(profile, staged_by(lanes, threads))
+    assert span_ns(trace) == pytest.approx(lanes * SIZE * 10**9 / rate * ppm / 1_000_000, abs=2)
+
+
+@pytest.mark.parametrize(("lanes", "waiting"), [(1, 0), (2, 19), (4, 39)])
+def test_a_call_that_waited_for_another_lane_takes_longer(round_numbers: Profile, lanes: int, waiting: int) -> None:
+    profile = with_node("calls", "handover_ns", value=600)
+    # Kernels of a few ns hide behind calls or not.
+    more = span_ns(play(profile, calling(lanes))) - span_ns(play(round_numbers, calling(lanes)))
+    assert more == pytest.approx(waiting * 600, abs=50)
 
 
 def test_fresh_pages_cost_a_driver_more(round_numbers: Profile) -> None:

@@ -32,7 +32,7 @@ class Memory:
         ]
         # Kernels find these in the device's own memory, at once or after their pages have come.
         self.near = [buffer.on_device or kind_of(buffer.memory).migrates for buffer in plan.buffers]
-        self.copied_ppm = self._copied_ppm()
+        self.copied_ppm = self._copied_ppm(several=plan.host_threads() > 1)
         self.registered: set[int] = set()
         self.held = Held(profile, plan)
         self._times: dict[tuple[int, int], int] = {}
@@ -211,10 +211,14 @@ class Memory:
             for index, buffer in enumerate(self.buffers)
         )
 
-    def _copied_ppm(self) -> int:
-        """Return the work of copying a byte into or out of page-locked memory, which depends on how much of it is used."""
+    def _copied_ppm(self, *, several: bool) -> int:
+        """Return the work of copying a byte into or out of page-locked memory, which depends on how much of it is used.
+
+        `several` tells that more than one thread of the host is at work.
+        """
         locked = sum(it.size for it in self.buffers if not it.on_device and kind_of(it.memory).page_locked)
-        table = self.profile.host.stager_ppm
+        host = self.profile.host
+        table = (host.shared_stager_ppm if several else None) or host.stager_ppm
         return PER_MILLION if table is None else table.ppm(locked)
 
     def _forget(self, buffer: int) -> None:

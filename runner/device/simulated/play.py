@@ -70,6 +70,7 @@ class Play:
         calls, timing = profile.calls, profile.engines
         self.calls = calls
         self.copy_ns, self.launch_ns, self.record_ns = calls.copy_ns.value, calls.launch_ns.value, calls.record_ns.value
+        self.handover_ns = 0 if calls.handover_ns is None else calls.handover_ns.value
         self.stream_wait_ns, self.host_wait_ns = calls.stream_wait_ns.value, calls.host_wait_ns.value
         self.handoff_ns, self.timed_event_ns = timing.handoff_ns.value, timing.timed_event_ns.value
         self.cold_copy = calls.cold_copy
@@ -127,6 +128,8 @@ class Play:
             return now
         if begin > now:
             lane.idle_ns += begin - now
+            # A lane's own calls follow one another: who finds the lock taken waits for another lane's.
+            cost += self.handover_ns
         else:
             begin = now
         self.lock_free_ns = begin + cost

@@ -102,6 +102,9 @@ class Calls(BaseModel):
     change_ns: Value | None = Field(
         None, description="What a copy takes longer after a launch, and a launch after a copy; nothing where omitted."
     )
+    handover_ns: Value | None = Field(
+        None, description="What a call takes longer that had to wait for one of another lane; nothing where omitted."
+    )
     launch_ns: Value = Field(description="One kernel launch.")
     record_ns: Value = Field(description="Recording an event.")
     stream_wait_ns: Value = Field(description="Letting a stream wait for an event.")
@@ -136,6 +139,11 @@ class Host(BaseModel):
         None,
         description="Work of copying a byte into or out of a page-locked buffer, in millionths of that between ordinary ones, by "
         "the bytes of all page-locked buffers of a case: small ones stay in the caches. As between ordinary ones where omitted.",
+    )
+    shared_stager_ppm: WorkTable | None = Field(
+        None,
+        description="The same where several threads copy, whose stores out of a stager pass the caches by, so that more of the "
+        "stagers stay there. As stager_ppm where omitted.",
     )
     start_ns: StartTable | None = Field(
         None,
