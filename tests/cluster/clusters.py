@@ -31,22 +31,25 @@ def inside(count: int) -> Iterator[str]:
 class Processes:
     """A scheduler and workers as `dask scheduler` and `dask worker` start them; each can be killed and started anew."""
 
-    def __init__(self, folder: Path, environment: dict[str, str] | None = None) -> None:
+    def __init__(self, folder: Path, environment: dict[str, str] | None = None, tls: Path | None = None) -> None:
         self.folder = folder
         self.environment = os.environ | {"PYTHONPATH": str(ROOT)} | (environment or {})
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        self.address = f"tcp://127.0.0.1:{self.port}"
+        self.address = f"{'tls' if tls else 'tcp'}://127.0.0.1:{self.port}"
+        files = {"ca-file": "ca.pem", "cert": "cert.pem", "key": "key.pem"}
+        self.tls = [word for option, name in files.items() for word in (f"--tls-{option}", str(tls / name))] if tls else []
         self.running: dict[str, subprocess.Popen[bytes]] = {}
 
     def scheduler(self) -> None:
-        self._start("scheduler", "--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard")
+        protocol = ["--protocol", "tls"] if self.tls else []
+        self._start("scheduler", "--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard", *protocol, *self.tls)
 
     def worker(self, name: str) -> None:
         """Start a worker without a nanny: what dies stays dead."""
         more = ["--nthreads", "1", "--resources", "GPU=1", "--no-nanny", "--no-dashboard", "--name", name]
-        self._start("worker", self.address, *more, called=name)
+        self._start("worker", self.address, *more, *self.tls, called=name)
 
     def kill(self, name: str) -> None:
         process = self.running.pop(name)

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from runner import cli
-from runner.errors import DeviceUnavailable, EnvironmentProblem, UsageError
+from runner.errors import DeviceUnavailable, EnvironmentProblem
 from runner.execution import cluster, station
 from runner.execution.cluster import ClusterHall
 from runner.execution.shared import Shared
@@ -175,9 +175,28 @@ def test_a_worker_that_does_not_fit_is_told_why(changed: dict[str, str], words: 
     assert bool(why) == bool(changed)
 
 
-@pytest.mark.parametrize("address", ["local:0", "local:x", "local:1000"])
-def test_a_cluster_that_cannot_be_is_wrong_use(file: Path, address: str) -> None:
-    assert dmalab(file, "out", "--cluster", address).exit_code == 2
+@pytest.mark.parametrize(
+    "address",
+    [
+        "local:0",
+        "local:x",
+        "local:1000",
+        "",
+        "host",
+        "tcp://",
+        "tcp://host",
+        "tcp://host:port",
+        "tcp://:1",
+        "http://host:8786",
+        "host:0",
+    ],
+)
+def test_a_cluster_that_cannot_be_is_wrong_use_and_told_what_is_allowed(file: Path, address: str) -> None:
+    result = dmalab(file, "out", "--cluster", address)
+    assert result.exit_code == 2
+    assert f"--cluster {address}: allowed: " in result.output
+    assert "local:N" in result.output
+    assert not (file.parent / "out").exists()
 
 
 def test_here_auto_means_simulated_gpus_where_there_is_no_other_and_says_so(
@@ -207,19 +226,6 @@ def test_a_scheduler_that_does_not_answer_is_named(file: Path, monkeypatch: pyte
     monkeypatch.setattr(distributed, "Client", refuse)
     with pytest.raises(EnvironmentProblem, match="no scheduler answers at tcp:"):
         ClusterHall(load_experiment(file), "simulated:test", "tcp://127.0.0.1:1")
-
-
-def test_files_for_tls_are_looked_for_before_anything_else(file: Path, tmp_path: Path) -> None:
-    for tls in (str(tmp_path), f"{tmp_path}/a,{tmp_path}/b"):
-        with pytest.raises(UsageError, match="give a folder with ca"):
-            ClusterHall(load_experiment(file), "simulated:test", "tls://127.0.0.1:1", tls)
-    for name in ("ca.pem", "cert.pem", "key.pem"):
-        (tmp_path / name).write_text("")
-    import distributed
-
-    security = cluster._security(distributed, str(tmp_path))
-    assert security.require_encryption
-    assert security.tls_client_key == str(tmp_path / "key.pem")
 
 
 @pytest.mark.parametrize(("variable", "lent"), [("", "simulated:test"), ("simulated:h200", "simulated:h200")])
