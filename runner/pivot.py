@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from runner.columns import Column, summary_columns
+from runner.columns import TIMES, Column, summary_columns
 from runner.errors import InputError
 from runner.forms import GridForm
 from runner.report.cases import AXIS_NAMES, main_time, shown
@@ -36,6 +36,8 @@ class Pivot:
     down: tuple[Cell, ...]
     across: tuple[Cell, ...]
     cells: tuple[tuple[Cell, ...], ...]
+    note: str = ""
+    """Which cases the grid leaves out without being asked, and why; empty where it has all."""
 
     def text(self, form: GridForm) -> str:
         """Write the grid; numbers are numbers, sizes bytes, but in Markdown, which is for people, `4MiB` and 4 digits."""
@@ -64,18 +66,22 @@ class Pivot:
 def pivot(run: RunTables, rows: str, columns: str, values: str | None = None, where: Sequence[str] = ()) -> Pivot:
     """Return the grid of one figure over two axes, from the cases that meet every `KEY=VALUE` of `where`.
 
-    Names are columns of summary.csv; `_bytes` may be left out. Without `values` the figure is the median of the time that gives
-    the rate of these cases. Cases without a number (status not ok) give empty cells. Raises InputError for an unknown column, for
-    one axis twice, for a condition that no case meets, where no case has a number, and where several cases fall into one cell,
-    naming what tells them apart.
+    Names are columns of summary.csv; `_bytes` may be left out, and `wall_ms` is its median. Without `values` the figure is the
+    median of the time that gives the rate of these cases. Where only one of several scenarios varies over both axes, the grid is
+    that one's, which its note tells. Cases without a number (status not ok) give empty cells. Raises InputError for an unknown
+    column, for one axis twice, for a condition that no case meets, where no case has a number, and where several cases fall into
+    one cell, naming what tells them apart.
     """
     chosen = _where(run, where)
     down_axis, across_axis = _column(run, rows, "--rows"), _column(run, columns, "--columns")
-    figure = _column(run, values or f"median_{main_time(chosen)}", "--values")
     if down_axis.name == across_axis.name:
         raise InputError(
             f"--rows and --columns are both {down_axis.name}; allowed: two axes, such as --rows chunk --columns streams"
         )
+    chosen, note = _of_one_scenario(chosen, down_axis.name, across_axis.name)
+    if values in TIMES:
+        values = f"median_{values}"
+    figure = _column(run, values or f"median_{main_time(chosen)}", "--values")
     names = {each.name: each for each in (down_axis, across_axis, figure)}
     found: dict[tuple[Cell, Cell], Row] = {}
     for row in chosen:
@@ -91,7 +97,23 @@ def pivot(run: RunTables, rows: str, columns: str, values: str | None = None, wh
         raise InputError(_no_number(found.values(), figure.name))
     down, across = (_ordered({place[side] for place in found}) for side in (0, 1))
     cells = tuple(tuple(_value(found.get((one, other)), figure.name) for other in across) for one in down)
-    return Pivot(down_axis.name, across_axis.name, figure.name, down, across, cells)
+    return Pivot(down_axis.name, across_axis.name, figure.name, down, across, cells, note)
+
+
+def _of_one_scenario(rows: list[Row], down: str, across: str) -> tuple[list[Row], str]:
+    """Return the rows of the one scenario that varies over both axes, and a note of what that leaves out; else all, and no note.
+
+    A baseline is often a single case with a chunk of its own: in another scenario's grid its figure would pass for that one's.
+    """
+    placed = [row for row in rows if row.get(down) is not None and row.get(across) is not None]
+    names = dict.fromkeys(str(row["scenario"]) for row in placed)
+    own = {name: [row for row in placed if row["scenario"] == name] for name in names}
+    grids = [name for name, cases in own.items() if all(len({row[axis] for row in cases}) > 1 for axis in (down, across))]
+    if len(names) < 2 or len(grids) != 1 or "scenario" in (down, across):
+        return rows, ""
+    others = ", ".join(name for name in names if name != grids[0])
+    left = f"the cases of {others} are left out; --where scenario=NAME chooses others"
+    return own[grids[0]], f"only {grids[0]} varies over both {down} and {across}: {left}"
 
 
 def _column(run: RunTables, name: str, option: str) -> Column:

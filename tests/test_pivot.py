@@ -102,3 +102,20 @@ def test_the_figure_is_the_time_that_gives_the_rate_where_none_is_asked_for(tmp_
 def test_a_text_in_a_grid_is_no_formula(tmp_path: Path) -> None:
     run = made(tmp_path, [transfer(MIB, 1.0, reason="=1+1")])
     assert pivot(run, "size", "buffer", "reason").text(GridForm.csv).endswith("1048576,'=1+1\n")
+
+
+def test_a_baseline_that_falls_into_a_grid_is_left_out_and_told(tmp_path: Path) -> None:
+    own, *ring = grid_rows()
+    run = made(tmp_path, [own, own | {"case_id": "c_1", "chunk_bytes": MIB}, *ring])
+    grid = pivot(run, "chunk", "streams", "median_wall_ms")
+    chosen = pivot(run, "chunk", "streams", "median_wall_ms", ["scenario=ring"])
+    assert grid.cells == chosen.cells
+    assert chosen.note == ""
+    assert grid.note == (
+        "only ring varies over both chunk_bytes and streams: the cases of serial are left out; "
+        "--where scenario=NAME chooses others"
+    )
+
+
+def test_a_time_stands_for_its_median(tmp_path: Path) -> None:
+    assert pivot(made(tmp_path, grid_rows()), "chunk", "streams", "wall_ms").values == "median_wall_ms"
