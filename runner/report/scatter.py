@@ -16,12 +16,15 @@ from runner.units import digits
 def held_figure(run: RunTables) -> PageFigure | None:
     """Return how long copy calls held the host against the time of the copies, for cases that time both; None without any.
 
-    A sample makes as many calls as it has chunks; cases in both directions are left out, since their calls differ.
+    A sample makes as many calls as it has chunks; cases in both directions are left out, since their calls differ, and those that
+    count calls instead of timing a copy, which have no direction. Behind earlier work the device's time is that of both.
     """
     rows = [
         row
         for row in measured_rows(run.rows)
-        if number_of(row, "median_event_ms") and number_of(row, "median_call_us") and row.get("direction") != "bidirectional"
+        if number_of(row, "median_event_ms")
+        and number_of(row, "median_call_us")
+        and row.get("direction", "bidirectional") != "bidirectional"
     ]
     rows = [row for row in rows if "size_bytes" in row]
     if not rows:
@@ -48,13 +51,15 @@ def held_figure(run: RunTables) -> PageFigure | None:
         for points in series.values()
         for x, y, row in points
     ]
+    behind = any(number_of(row, "busy_ms") for row in rows)
+    copies = "the copies and the work before them" if behind else "the copies"
     layout = {
-        "xaxis": log_axis("time of the copies, ms", ends),
+        "xaxis": log_axis(f"time of {copies}, ms", ends),
         "yaxis": log_axis("host held, ms", ends),
         "shapes": [_diagonal(min(ends), max(ends))],
     }
-    note = "On the dashed line the calls hold the host for as long as the copies take; far below it the host is free meanwhile."
-    headers = ("case", "copies, ms", "host held, ms", "share")
+    note = f"On the dashed line the calls hold the host for as long as {copies} take; far below it the host is free meanwhile."
+    headers = ("case", f"{copies.removeprefix('the ')}, ms", "host held, ms", "share")
     return PageFigure("held", "How long copy calls hold the host", note, data, layout, headers, tuple(cells))
 
 

@@ -118,3 +118,20 @@ def test_what_is_alike_in_every_row_is_told_once() -> None:
     assert alike["buffer"] == "pinned"
     assert "size_bytes" not in alike
     assert "device" not in alike
+
+
+def test_only_copies_are_held_against_their_calls(tmp_path: Path) -> None:
+    counted = {name: cell for name, cell in transfer(MIB, 8.0, scenario="cost").items() if name != "direction"}
+    figure = held_figure(made(tmp_path, [transfer(MIB, 8.0), counted]))
+    assert figure is not None
+    assert [trace["name"] for trace in figure.data] == ["pinned h2d"]
+    assert figure.layout["xaxis"]["title"]["text"] == "time of the copies, ms"
+    assert held_figure(made(tmp_path / "none", [counted])) is None
+
+
+def test_behind_earlier_work_the_time_is_not_called_the_copies_own(tmp_path: Path) -> None:
+    figure = held_figure(made(tmp_path, [transfer(MIB, 0.2, kind="blocking", busy_ms=5.0)]))
+    assert figure is not None
+    assert figure.layout["xaxis"]["title"]["text"] == "time of the copies and the work before them, ms"
+    assert figure.headers[1] == "copies and the work before them, ms"
+    assert "as long as the copies and the work before them take" in figure.note
