@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from runner.column_words import unit_of, words_of
 from runner.measure.result import FLAGS
 from runner.report.cases import (
     case_label,
@@ -201,6 +202,6 @@ def _range_sentence(rows: Sequence[Row], axes: Sequence[str], run: RunTables) ->
     if not timed:
         return f"{counted(len(rows), 'case')} ended well and timed nothing: look at the verdicts and the table."
     least, most = (choose(timed, key=lambda row: number_of(row, f"median_{time}") or 0.0) for choose in (min, max))
-    unit = run.columns[f"median_{time}"].unit
+    name, unit = words_of(time).capitalize(), unit_of(f"median_{time}")
     ends = [f"{digits(number_of(row, f'median_{time}') or 0.0)} {unit} ({case_label(row, axes)})" for row in (least, most)]
-    return f"{time} is {ends[0]}." if least is most else f"{time} goes from {ends[0]} to {ends[1]}."
+    return f"{name} is {ends[0]}." if least is most else f"{name} goes from {ends[0]} to {ends[1]}."

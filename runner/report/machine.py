@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from runner.report.reading import RunTables
+from runner.units import digits
 
 _MACHINE: Final = (
     ("device", "name", ""),
@@ -23,7 +24,7 @@ def machine_line(run: RunTables) -> str:
         facts = run.manifest.get(part)
         value = facts.get(name) if isinstance(facts, dict) else None
         if value not in (None, ""):
-            told.append(form.replace("{}", f"{value:g}" if isinstance(value, float) else str(value)) if form else str(value))
+            told.append(form.replace("{}", digits(value) if isinstance(value, float) else str(value)) if form else str(value))
     return ", ".join([*told, *_around(run.manifest.get("host"))])
 
 

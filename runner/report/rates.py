@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from runner.column_words import unit_of, words_of
 from runner.report.axes import limit_lines, log_axis, size_axis
 from runner.report.cases import (
     counted_ways,
@@ -57,12 +58,13 @@ def size_figures(run: RunTables) -> list[PageFigure]:
 def _panel(place: int, run: RunTables, rows: Sequence[Row], x_axis: str, time: str) -> PageFigure:
     """Draw the rows of one direction: their rates, or `time` where that is given."""
     direction = str(rows[0].get("direction", ""))
-    unit = run.columns[f"median_{time}"].unit if time else "GB/s"
+    name = words_of(time) if time else "rate"
+    unit = unit_of(f"median_{time}") if time else "GB/s"
     others = [axis for axis in varying_axes(run.rows) if axis not in (x_axis, "direction")]
     series, split = series_of(rows, x_axis, others, time)
     best = [axis for axis in others if axis not in split and len({row[axis] for row in rows if axis in row}) > 1]
     values = [point.figure.value for line in series.values() for point in line]
-    title = f"{time or 'rate'}{'' if time else counted_ways(rows[0])}, {unit}"
+    title = f"{name}{'' if time else counted_ways(rows[0])}, {unit}"
     limits = {} if time else _limits(rows)
     near = {limit: words for limit, words in limits.items() if limit <= MOST_ABOVE * max(values)}
     layout: dict[str, Any] = {
@@ -78,7 +80,7 @@ def _panel(place: int, run: RunTables, rows: Sequence[Row], x_axis: str, time: s
     where = f", {DIRECTIONS.get(direction, direction)}" if direction else ""
     return PageFigure(
         f"size{place or ''}",
-        f"{time or 'Rate'} against {short_name(x_axis)}{where}",
+        f"{name.capitalize()} against {short_name(x_axis)}{where}",
         " ".join(_notes(series, best, {limit: words for limit, words in limits.items() if limit not in near})),
         [line_trace(number, name, line, x_axis, unit) for number, (name, line) in enumerate(series.items())],
         layout,

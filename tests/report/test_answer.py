@@ -56,8 +56,8 @@ def test_without_a_baseline_the_answer_is_the_best_rate_of_each_direction(tmp_pa
 
 def test_without_rates_the_answer_is_the_range_of_the_time(tmp_path: Path) -> None:
     rows = [LEAD | {"case_id": "c_1", "size_bytes": size, "median_wall_ms": wall} for size, wall in ((MIB, 1.0), (4 * MIB, 3.5))]
-    assert answer(made(tmp_path, rows)) == ["wall_ms goes from 1 ms (copy (size 1MiB)) to 3.5 ms (copy (size 4MiB))."]
-    assert answer(made(tmp_path / "one", rows[:1])) == ["wall_ms is 1 ms (copy)."]
+    assert answer(made(tmp_path, rows)) == ["Wall time goes from 1 ms (copy (size 1MiB)) to 3.5 ms (copy (size 4MiB))."]
+    assert answer(made(tmp_path / "one", rows[:1])) == ["Wall time is 1 ms (copy)."]
     untimed = [LEAD | {"case_id": "c_1"}]
     assert answer(made(tmp_path / "none", untimed))[0].startswith("1 case ended well and timed nothing")
 

@@ -98,7 +98,7 @@ def test_kinds_without_a_rate_are_drawn_by_their_time(tmp_path: Path) -> None:
         for size in (1, 4)
     ]
     (figure,) = drawn(tmp_path, rows)
-    assert figure.title == "wall_ms against size"
+    assert figure.title == "Wall time against size"
     assert figure.data[0]["y"] == [1.0, 4.0]
     assert figure.layout["yaxis"]["type"] == "log"
 

@@ -64,7 +64,8 @@
       if (place === state.sort) cell.setAttribute("aria-sort", state.down ? "descending" : "ascending");
       const button = document.createElement("button");
       button.type = "button";
-      button.textContent = column.label;
+      // Between the words of a name a narrow page, such as paper, may break it.
+      column.label.split("_").forEach((word, index) => button.append(...(index ? ["_", document.createElement("wbr"), word] : [word])));
       button.addEventListener("click", () => sortBy(place));
       cell.append(button);
       line.append(cell);
