@@ -56,6 +56,8 @@ def comparison_lines(comparison: Comparison) -> list[str]:
         if names:
             more = f", and {len(names) - 3:,} more" if len(names) > 3 else ""
             lines.append(f"{counted(len(names), 'case')} {what}: {'; '.join(names[:3])}{more}.")
+    if not comparison.differences:
+        lines.append("The runs have no case in common, so nothing is compared; give two runs of one file.")
     return lines
 
 

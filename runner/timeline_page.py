@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape
 from runner.timeline import Row, Span, Work, busy_stretches, rows_by
 from runner.timeline_case import CaseTimeline
 from runner.timeline_words import NAMES, rate_text, span_name
-from runner.units import format_seconds
+from runner.units import about_size, digits, format_seconds
 
 SIGNS: Final[dict[Work, str]] = {
     "h2d": ">",
@@ -147,9 +147,9 @@ def _told(row: Row, length_ns: int) -> str:
     if not busy:
         return ""
     size = sum(span.size_bytes for span in row.spans)
-    told = f" {size / 1e6:,.1f} MB" if size and row.group == "engine" else ""
+    told = f" {about_size(size)}" if size and row.group == "engine" else ""
     # What a kernel works on crosses no link, and beside the copies its rate would be taken for theirs.
-    moved = f"{told}, {size / busy:.1f} GB/s" if told and any(span.work in COPIES for span in row.spans) else told
+    moved = f"{told}, {digits(size / busy, 3)} GB/s" if told and any(span.work in COPIES for span in row.spans) else told
     return f"{100 * busy / length_ns:3.0f} %{moved}"
 
 
