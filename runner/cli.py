@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 WORST_FIRST: Final = (130, 70, 3, 2, 4, 5, 0)
 LARGEST_GRID: Final = 10_000_000
 """The most that `--max-cases` can be raised to: a case takes about a kilobyte of memory."""
+DEVICES: Final = ("auto", "all", "cuda", "simulated")
+"""What the shell completes `--device` with; behind a colon a shell begins a new word, so cards and profiles are left to be typed."""
 Result = TypeVar("Result")
 
 app = typer.Typer(
@@ -86,6 +88,7 @@ DeviceOption = Annotated[
         help="auto, cuda, cuda:N, all, simulated, simulated:PROFILE or simulated:PROFILE*N instead of the file's.",
         metavar="D",
         callback=checked_device,
+        autocompletion=lambda: DEVICES,
     ),
 ]
 OutOption = Annotated[Path, typer.Option("--out", help="Folder for the results.", metavar="DIR")]

@@ -21,6 +21,8 @@ def completed(*words: str) -> list[str]:
 def test_verbs_and_options_are_completed() -> None:
     assert set(completed("val")) == {"validate", "validate-model"}
     assert completed("run", "overlap", "--dev") == ["--device"]
+    assert completed("run", "overlap", "--device", "") == ["auto", "all", "cuda", "simulated"]
+    assert completed("plan", "overlap", "--device", "s") == ["simulated"]
     assert completed("init", "mine.yaml", "--about", "") == ["link", "overlap", "pinning", "calls"]
 
 
