@@ -40,7 +40,7 @@ WORST_FIRST: Final = (130, 70, 3, 2, 4, 5, 0)
 LARGEST_GRID: Final = 10_000_000
 """The most that `--max-cases` can be raised to: a case takes about a kilobyte of memory."""
 DEVICES: Final = ("auto", "all", "cuda", "simulated")
-"""What the shell completes `--device` with; behind a colon a shell begins a new word, so cards and profiles are left to be typed."""
+"""What the shell completes `--device` with; behind a colon a shell begins a new word, so the rest is left to be typed."""
 Result = TypeVar("Result")
 
 app = typer.Typer(
