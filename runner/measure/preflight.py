@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from runner.device.contract import DeviceFacts
@@ -49,20 +51,55 @@ class Limits:
         return ""
 
 
-def available_host_bytes(proc: Path = Path("/proc/meminfo"), cgroup: Path = Path("/sys/fs/cgroup")) -> int:
-    """Return the bytes of host memory that this process may still take: what is available, and what its cgroup leaves.
+def available_host_bytes(root: Path = Path("/")) -> int:
+    """Return the bytes of host memory that this process may still take: what is available, and what its control groups leave.
 
-    Where neither can be read (no Linux), 2**63 - 1: then allocation itself is the judge.
+    Every group from the process's own up to the outermost counts: a job of a scheduler has its limit there. Where nothing can be
+    read (no Linux), 2**63 - 1: then allocation itself is the judge.
     """
     left = 2**63 - 1
-    try:
-        lines = dict(line.split(":", 1) for line in proc.read_text().splitlines() if ":" in line)
+    with suppress(OSError, KeyError, ValueError):
+        lines = dict(line.split(":", 1) for line in (root / "proc/meminfo").read_text().splitlines() if ":" in line)
         left = int(lines["MemAvailable"].split()[0]) * 1024
-    except (OSError, KeyError, ValueError):
-        pass
-    for limit, used in (("memory.max", "memory.current"), ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes")):
-        try:
-            left = min(left, int((cgroup / limit).read_text()) - int((cgroup / used).read_text()))
-        except (OSError, ValueError):
-            continue
-    return left
+    return min(left, *(_left_in(group) for group in _groups(root)), 2**63 - 1)
+
+
+def _groups(root: Path) -> Iterator[Path]:
+    """Yield the folders of this process's memory control groups, of version 1 and 2, from its own to the outermost.
+
+    In a container the own path may be that of the host, which is not there; the outermost folder is then the container's.
+    """
+    try:
+        entries = [line.split(":", 2) for line in (root / "proc/self/cgroup").read_text().splitlines()]
+    except OSError:
+        entries = []
+    paths = {controllers: own for _, controllers, own in (each for each in entries if len(each) == 3)}
+    version_1 = next((own for controllers, own in paths.items() if "memory" in controllers.split(",")), "/")
+    for top, own in ((root / "sys/fs/cgroup", paths.get("", "/")), (root / "sys/fs/cgroup/memory", version_1)):
+        inner = PurePosixPath(own.lstrip("/"))
+        yield from (top / each for each in (inner, *inner.parents) if ".." not in each.parts)
+
+
+def _left_in(group: Path) -> int:
+    """Return what a control group leaves, 2**63 - 1 where it has no limit; what only caches files can be taken from them."""
+    limits = [
+        limit
+        for name in ("memory.max", "memory.high", "memory.limit_in_bytes")
+        if (limit := _number_in(group / name)) is not None
+    ]
+    used = [use for name in ("memory.current", "memory.usage_in_bytes") if (use := _number_in(group / name)) is not None]
+    if not limits or not used:
+        return 2**63 - 1
+    cached = 0
+    with suppress(OSError, KeyError, ValueError):
+        told = dict(line.split(None, 1) for line in (group / "memory.stat").read_text().splitlines())
+        cached = int(told.get("total_inactive_file") or told["inactive_file"])
+    return max(0, min(limits) - max(0, used[0] - cached))
+
+
+def _number_in(path: Path) -> int | None:
+    """Return the number in a file, None where there is none: `max` is no limit."""
+    try:
+        return int(path.read_text())
+    except (OSError, ValueError):
+        return None
