@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from runner.device.contract import DeviceFacts
+from runner.execution.as_one import AsOne
 from runner.execution.bench import Here
 from runner.execution.local import Sweep
 from runner.execution.records import Ended
@@ -168,3 +169,15 @@ def plain(work: Work) -> list[Case]:
     bench = Here("simulated:test", "spin")
     device, facts = bench._device, bench.open().facts
     return [each.result.case for each in Sweep(device, facts, work.cases, work.measure)]
+
+
+def test_what_is_known_of_companions_is_told_once_and_kept_without_a_copy_for_each_case(tmp_path: Path) -> None:
+    ended = alone(work_of(grid(tmp_path / "grid.yaml")))
+    known: set[str] = set()
+    as_one = AsOne(known, 1)
+    told = [as_one(each, each.result.case) for each in ended]
+    assert [each.learnt for each in told] == [each.learnt for each in ended], "one process tells each companion once"
+    assert as_one.known is known, "a set made anew for each case would cost more the more cases there are"
+    assert known == {key for each in ended for key in each.learnt}
+    assert sum(len(each.learnt) for each in ended) == len(known)
+    assert not any(as_one(each, each.result.case).learnt for each in ended)
