@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,16 @@ def test_faults_can_be_read_from_a_file_and_wrong_ones_are_refused(tmp_path: Pat
     path.write_text(json.dumps([{"fault": "unsteady"}]))
     monkeypatch.setenv("DMALAB_FAULTS", str(path))
     assert not open_device("simulated:test").device.deterministic
-    monkeypatch.setenv("DMALAB_FAULTS", '[{"fault": "rain"}]')
-    with pytest.raises(DeviceUnavailable, match="asks for no faults that there are"):
-        open_device("simulated:test")
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "bytes").write_bytes(b"\xff")
+    none = ("rain", 'clock_drop", "factor": "2', 'slow_case", "seconds": 1e308, "member": "')
+    for text in (
+        "",
+        "[",
+        *(f'[{{"fault": "{each}"}}]' for each in none),
+        *(str(tmp_path / each) for each in ("fifo", "none", "bytes")),
+    ):
+        monkeypatch.setenv("DMALAB_FAULTS", text or "{}")
+        with pytest.raises(DeviceUnavailable, match="asks for no faults that there are: ") as refused:
+            open_device("simulated:test")
+        assert "\n" not in str(refused.value)

@@ -53,8 +53,8 @@ class Fault(BaseModel):
     fault: FaultName
     size: int = Field(0, ge=0)
     play: int = Field(0, ge=0)
-    seconds: float = Field(0.5, ge=0)
-    factor: float = Field(2.0, gt=0)
+    seconds: float = Field(0.5, ge=0, le=_HANG_S)
+    factor: float = Field(2.0, ge=1e-3, le=1e3)
     member: str = ""
 
     def befalls(self, plan: Plan) -> bool:
@@ -65,13 +65,28 @@ class Fault(BaseModel):
 def with_faults(device: str, profile: Profile, text: str, member: str = "") -> SimulatedDevice:
     """Return the device called so with the faults that `text`, a DMALAB_FAULTS, asks for; raises DeviceUnavailable."""
     try:
-        content = text if text.lstrip().startswith("[") else Path(text).read_text(encoding="utf-8")
-        faults = TypeAdapter(tuple[Fault, ...]).validate_json(content)
-    except (OSError, ValidationError) as error:
+        faults = TypeAdapter(tuple[Fault, ...]).validate_json(text if text.lstrip().startswith("[") else _read(Path(text)))
+    except (OSError, ValueError) as error:
         raise DeviceUnavailable(
-            device, f"DMALAB_FAULTS asks for no faults that there are: {error}", "unset DMALAB_FAULTS"
+            device, f"DMALAB_FAULTS asks for no faults that there are: {_why(error)}", "mend or unset DMALAB_FAULTS"
         ) from None
     return FaultyDevice(profile, [fault for fault in faults if fault.member in ("", member)], member)
+
+
+def _read(path: Path) -> str:
+    """Read a file of faults; raises OSError or ValueError where it is none."""
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path} is no regular file")
+    return path.read_text(encoding="utf-8")
+
+
+def _why(error: OSError | ValueError) -> str:
+    """Say in one line what is wrong, and where in the list."""
+    if not isinstance(error, ValidationError):
+        return str(error)
+    first = error.errors(include_url=False)[0]
+    place = ".".join(map(str, first["loc"]))
+    return f"{place}: {first['msg']}" if place else first["msg"]
 
 
 class FaultyDevice(SimulatedDevice):
