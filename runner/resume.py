@@ -141,7 +141,9 @@ def _read(folder: Path, kind: str) -> Earlier | None:
         return None
     if header is None or header.get("type") != kind or not isinstance(manifest, dict):
         return None
-    return Earlier(RunFolder(folder, str(manifest.get("run_id")), manifest), header)
+    if not isinstance(manifest.get("run_id"), str) or not isinstance(manifest.get("resumed", []), list):
+        return None  # somebody else wrote it
+    return Earlier(RunFolder(folder, manifest["run_id"], manifest), header)
 
 
 def _changes(earlier: Earlier, loaded: LoadedExperiment) -> str:

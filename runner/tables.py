@@ -8,6 +8,7 @@ longer than most simulated runs.
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import os
 import shlex
@@ -25,6 +26,7 @@ from runner.rows import Row, RunInfo, case_rows, each_summary_row, number, sampl
 from runner.scenarios.base import Cell
 from runner.verdicts import Verdict
 
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 ROWS_AT_ONCE: Final = 1000
 """Rows of a table that are in memory as text at once."""
 
@@ -154,4 +156,6 @@ def _not_written(path: Path, error: OSError) -> str:
     if isinstance(error, FileNotFoundError):
         folder = path.parent
         return f"{path} cannot be written: there is no folder {folder}; type: mkdir -p {shlex.quote(str(folder))}"
+    if error.errno in _FULL:
+        return f"{path} cannot be written: {error.strerror}; make room, and type the command again: a run goes on with --resume"
     return f"{path} cannot be written: {error.strerror}; choose another place for it"

@@ -168,6 +168,15 @@ def test_a_run_that_was_killed_before_it_had_begun_is_passed_over(file: Path) ->
     assert len(folders(file)) == 2
 
 
+@pytest.mark.parametrize("spoilt", ["", "[]", "{}", '{"run_id": null}', '{"run_id": "r_1", "resumed": 5}', "\xff\x00"])
+def test_a_run_whose_manifest_is_none_is_passed_over(spoilt: str, file: Path) -> None:
+    dmalab(file)
+    (folder,) = folders(file)
+    (folder / "manifest.json").write_text(spoilt, encoding="latin-1")
+    assert dmalab(file, "--resume").exit_code == 4
+    assert len(folders(file)) == 2
+
+
 def test_a_finished_run_of_another_state_of_the_file_is_none_of_this_one(file: Path) -> None:
     dmalab(file)
     file.write_text(FILE.replace("samples: 2", "samples: 3"))
