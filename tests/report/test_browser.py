@@ -163,6 +163,25 @@ def test_on_paper_all_plots_are_there_and_controls_are_not(visit: Open, tmp_path
     assert seen.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
 
 
+def test_on_paper_the_table_fits_and_its_names_break_between_words(visit: Open) -> None:
+    seen = visit(REFERENCE / "overlap", 720)
+    seen.page.emulate_media(media="print")
+    lines = seen.page.eval_on_selector_all(
+        "#cases th button",
+        """buttons => buttons.map(button => {
+          const texts = [...button.childNodes].filter(node => node.nodeType === Node.TEXT_NODE);
+          return Math.max(...texts.map(text => {
+            const range = document.createRange();
+            range.selectNode(text);
+            return range.getClientRects().length;
+          }));
+        })""",
+    )
+    assert len(lines) > 8
+    assert set(lines) == {1}, "a word goes on in the next line"
+    assert seen.page.evaluate("document.documentElement.scrollWidth") <= 720
+
+
 @pytest.mark.parametrize("rows", [[], [transfer(MIB, 1.0)], [LEAD | {"status": "failed", "reason": "no memory"}]])
 def test_small_and_failed_runs_open_without_a_fault(visit: Open, tmp_path: Path, rows: list[Any]) -> None:
     seen = visit(run_folder(tmp_path / "run", rows))
