@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from runner.column_words import title_of
 from runner.columns import Column
 from runner.report.answer import warnings
 from runner.report.cases import number_of, short_name, varying_axes
@@ -143,7 +144,7 @@ class _Sheets:
                 }
             )
         chart.set_title({"name": f"Rate against {short_name(axis)}"})
-        chart.set_x_axis({"name": axis, "log_base": 2, "num_format": _INTEGER})
+        chart.set_x_axis({"name": title_of(axis), "log_base": 2, "num_format": _INTEGER})
         chart.set_y_axis({"name": "GB/s (10^9 bytes a second)", "min": 0, "num_format": "0"})
         chart.set_legend({"position": "bottom"})
         chart.set_size({"width": 800, "height": 460})

@@ -190,6 +190,12 @@ def test_other_thresholds_are_refused(text: str) -> None:
         parse_share(text)
 
 
+def test_runs_without_a_case_in_common_are_told_so() -> None:
+    lines = comparison_lines(held([noisy(1, 1)], [noisy(2, 1)]))
+    assert lines[-1] == "The runs have no case in common, so nothing is compared; give two runs of one file."
+    assert lines[-1] not in comparison_lines(held([noisy(1, 1)], [noisy(1, 1), noisy(2, 1)]))
+
+
 def test_a_gate_names_what_it_fails_on() -> None:
     assert parse_gate(["slower:5%", "missing"]) == Gate(0.05, True)
     assert parse_gate(["slower"], 0.03) == Gate(0.03, False)

@@ -78,6 +78,7 @@ def test_the_chart_is_native_and_of_rate_against_size(folder: Path) -> None:
     assert "<c:scatterChart>" in chart
     assert "rates!$A$2:$A$4" in chart
     assert "Rate against chunk" in chart
+    assert "chunk, bytes" in chart
     sheet = opened(folder)["rates"]
     assert [cell.value for cell in sheet[1]] == [
         "chunk_bytes",
