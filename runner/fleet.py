@@ -10,6 +10,7 @@ import json
 import queue
 import re
 import threading
+import time
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -26,6 +27,8 @@ from runner.resume import newest_run
 from runner.run_folder import RunFolder, begin_run, describe_host, utc_now
 from runner.spec.load import LoadedExperiment
 
+WAITED_S: Final = 0.05
+"""How often it is looked whether a GPU has come where none is there yet."""
 LOOKED_S: Final = 0.2
 MOST_AT_ONCE: Final = 200
 """GPUs that are under way at once; each keeps a journal open, and systems lend a process about a thousand files."""
@@ -81,6 +84,7 @@ def run_fleet(
         come = hall.arrivals()
         while not come and hall.expects_more():
             stop.check()
+            time.sleep(WAITED_S)
             come = hall.arrivals()
         if not come:
             told = "".join(f"; {name}: {why}" for name, why in hall.refused.items())

@@ -27,6 +27,8 @@ from runner.spec.load import LoadedExperiment
 
 PATIENCE_S: Final = 60.0
 """Seconds for which workers are waited for where none is there."""
+LOOKED_S: Final = 0.1
+"""How often it is looked who has come: that takes time for each worker."""
 MOST_LOSSES: Final = 5
 """How often a worker that was lost is greeted anew."""
 
@@ -53,6 +55,7 @@ class ClusterHall:
     _greeted: dict[str, Asked] = field(default_factory=dict)
     _uuids: dict[str, str] = field(default_factory=dict)
     _seen: float = field(default_factory=monotonic)
+    _looked: float = float("-inf")
     _turns: Turns = field(init=False)
     _came: int = 0
     _last: set[str] = field(default_factory=set)
@@ -95,7 +98,13 @@ class ClusterHall:
         return self._line.dashboard
 
     def arrivals(self) -> list[Seat]:
-        """Return the seats of workers that have come, opened their device and fit this run."""
+        """Return the seats of workers that have come, opened their device and fit this run.
+
+        Who asks oftener than each LOOKED_S, for each case say, gets none in between.
+        """
+        if monotonic() - self._looked < LOOKED_S:
+            return []
+        self._looked = monotonic()
         present = self._line.present()
         if present != self._last:
             self._last, self._seen = present, monotonic()

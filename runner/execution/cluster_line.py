@@ -16,7 +16,7 @@ INSTALL: Final = "install it with: pip install 'dmalab[cluster]'"
 GPU: Final = "GPU"
 """The resource of which a worker holds one: so nothing else that asks for it runs beside a case."""
 SEEN_S: Final = 1.0
-"""How often the scheduler is asked for its workers; with more than 500 less often, since it tells much of each."""
+"""How often the scheduler is asked for its workers; with more than 500 less often."""
 SILENT_S: Final = 10.0
 """Seconds of a silent scheduler after which its workers count as gone."""
 
@@ -28,6 +28,7 @@ class Line:
         self._distributed, self._address, self._security = distributed, address, security
         self._lock = threading.Lock()
         self._present: set[str] = set()
+        self._lends: dict[str, bool] = {}
         self._asked = self._told = 0.0
         self._client: Any = self._connected()
         self.dashboard: str = self._client.dashboard_link if self._client.scheduler_info(n_workers=1)["services"] else ""
@@ -67,10 +68,14 @@ class Line:
             if self._client.status != "running":
                 self._client.close(timeout=1)
                 self._client = self._connected(timeout=1)
-            workers = self._client.scheduler_info()["workers"]
+            there = set(self._client.nthreads())
+            if not there <= self._lends.keys():
+                # All that is told of every worker, some kilobytes for each: only where one is new.
+                workers = self._client.scheduler_info(n_workers=-1)["workers"]
+                self._lends = {address: bool(told.get("resources", {}).get(GPU)) for address, told in workers.items()}
         except Exception:
             return None
-        return {address for address, told in workers.items() if told.get("resources", {}).get(GPU)}
+        return {address for address in there if self._lends.get(address)}
 
     def _connected(self, timeout: float = 10) -> Any:
         """Return a client that takes nothing pickled as a result."""

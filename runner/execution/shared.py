@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -25,6 +26,8 @@ from runner.expand import Case
 from runner.measure.result import CaseResult, Sample
 from runner.measure.sentinel import SENTINEL, Sentinel
 
+WAITED_S: Final = 0.05
+"""How often it is looked whether a GPU has come where none is there yet."""
 LOOKED_S: Final = 0.2
 """How often it is looked whether somebody wants the run to end, or whether there are more GPUs."""
 STRETCH: Final = 64
@@ -70,6 +73,7 @@ class Shared:
         self._opened: Opened | None = None
         self._attempts: Counter[str] = Counter()
         self._helpers: list[_Helper] = []
+        self._idle: deque[_Helper] = deque()
         self._waiting: deque[_Stretch] = deque()
         self._inbox: queue.Queue[_Told] = queue.Queue()
 
@@ -77,8 +81,10 @@ class Shared:
         """Return what the GPUs have in common, as the first says it; raises EnvironmentProblem where there is none."""
         while self._opened is None:
             self._welcome()
-            if self._opened is None and not self._hall.expects_more():
-                raise EnvironmentProblem(f"no GPU could take part{self._refusals()}")
+            if self._opened is None:
+                if not self._hall.expects_more():
+                    raise EnvironmentProblem(f"no GPU could take part{self._refusals()}")
+                time.sleep(WAITED_S)
         return self._opened
 
     def sweep(self, work: Work) -> Iterator[Ended]:
@@ -128,6 +134,7 @@ class Shared:
         for helper in self._helpers:
             helper.thread.join()
         self._helpers.clear()
+        self._idle.clear()
         self._hall.close()
 
     def _cut(self, work: Work, turns: int) -> list[_Stretch]:
@@ -160,13 +167,16 @@ class Shared:
             come = list(self._seats)
         else:
             come = self._welcome()
-        self._helpers += [_Helper(seat, work, self._inbox) for seat in come]
-        for helper in self._helpers:
-            near = not self.open().deterministic or (
-                bool(self._waiting) and self._waiting[0].place < turn + AHEAD * len(self._helpers)
-            )
-            if helper.stretch is None and not helper.lost and self._waiting and near:
-                helper.give(self._waiting.popleft())
+        helpers = [_Helper(seat, work, self._inbox) for seat in come]
+        self._helpers += helpers
+        self._idle += helpers
+        # This is asked for each case, so only who is idle is looked at: there may be a thousand others.
+        while self._idle and self._waiting and (not self.open().deterministic or self._near(self._waiting[0], turn)):
+            self._idle.popleft().give(self._waiting.popleft())
+
+    def _near(self, stretch: _Stretch, turn: int) -> bool:
+        """Whether a stretch comes soon enough after the one whose turn it is to be kept until its own."""
+        return stretch.place < turn + AHEAD * len(self._helpers)
 
     def _heard(self, work: Work) -> _Told | None:
         """Return what a GPU tells next and note it, None where none tells anything."""
@@ -185,11 +195,12 @@ class Shared:
             self._lose(helper, stretch, told.why)
         else:
             stretch.over, helper.stretch = True, None
+            self._idle.append(helper)
         return told
 
     def _lose(self, helper: _Helper, stretch: _Stretch, why: str) -> None:
         """Do without a GPU, and let another one have what it has not answered."""
-        helper.lost, helper.stretch = True, None
+        helper.stretch = None
         self._hall.refused[helper.seat.name] = why
         self._seats.remove(helper.seat)
         helper.seat.close()
@@ -232,7 +243,7 @@ class _Helper:
     """A thread that measures on one GPU, stretch by stretch; `noted` is set when what it told last was noted."""
 
     def __init__(self, seat: Seat, work: Work, inbox: queue.Queue[_Told]) -> None:
-        self.seat, self.lost = seat, False
+        self.seat = seat
         self.stretch: _Stretch | None = None
         self.sentinel, self.blocks = Sentinel(), list[int]()
         self.noted = threading.Event()

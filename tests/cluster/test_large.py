@@ -1,11 +1,10 @@
-"""Clusters in the large, by `make test-cluster`: 10,000 cases whoever dies meanwhile, and what a thousand workers cost."""
+"""Clusters in the large, by `make test-cluster`: 10,000 cases whoever dies meanwhile."""
 
 from __future__ import annotations
 
 import csv
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -15,13 +14,9 @@ from typing import Any
 
 import pytest
 
-from runner.execution.cluster import ClusterHall
-from runner.execution.shared import Shared
 from runner.expand import expand
-from runner.flow import run_experiment
 from runner.spec.load import load_experiment
-from tests.cluster.clusters import ROOT, Processes, inside
-from tests.cluster.watches import Watch
+from tests.cluster.clusters import ROOT, Processes
 
 pytest.importorskip("distributed")
 pytestmark = pytest.mark.skipif(not os.environ.get("DMALAB_CLUSTER_TESTS"), reason="they take minutes: make test-cluster")
@@ -105,31 +100,3 @@ def test_ten_thousand_cases_whoever_dies_meanwhile(tmp_path: Path) -> None:
         assert cells(newest(out), name) == cells(newest(tmp_path / "one"), name), name
     noted = [json.loads(line)["record"] for line in (newest(out) / "journal.jsonl").read_bytes().splitlines()]
     assert len({record["case"] for record in noted if record["type"] == "case"}) == 10_000
-
-
-def test_a_thousand_workers_share_a_hundred_thousand_cases(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What that takes is said, not judged; docs/cluster.md has it."""
-    file = grid(tmp_path, int(os.environ.get("DMALAB_CLUSTER_CASES", "100000")))
-    count = int(os.environ.get("DMALAB_CLUSTER_WORKERS", "1000"))
-    loaded = load_experiment(file)
-    begun, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF)
-    with inside(count) as address:
-        started = time.perf_counter()
-        outcome = run_experiment(
-            loaded,
-            device=None,
-            out=tmp_path / "out",
-            max_cases=1_000_000,
-            watcher=Watch(-1, lambda: None),
-            bench=Shared(ClusterHall(loaded, "simulated:test", address)),
-        )
-        ended = time.perf_counter()
-    after = resource.getrusage(resource.RUSAGE_SELF)
-    with capsys.disabled():
-        print(
-            f"\n{count} workers came in {started - begun:.1f} s; {len(outcome.results):,} cases took {ended - started:.1f} s, "
-            f"{after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime:.1f} s of processor time in all; "
-            f"most memory {after.ru_maxrss / 1024:,.0f} MiB"
-        )
-    assert outcome.exit_code == 0
-    assert len(outcome.results) == len({result.case.case_id for result in outcome.results})

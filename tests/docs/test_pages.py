@@ -28,6 +28,7 @@ ELSEWHERE: Final = {
     "check",
     "docs",
     "bench",
+    "bench-cluster",
     "bench-gpu",
     "soak",
     "clean",
