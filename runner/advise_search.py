@@ -7,7 +7,7 @@ number while that gains.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -29,7 +29,8 @@ MIB: Final = 2**20
 CHUNKS: Final = tuple(64 * KIB << step for step in range(11))
 STREAMS: Final = (1, 2, 3, 4, 6, 8)
 LANES: Final = (2, 3, 4, 6, 8, 16)
-THREADS: Final = (1, 2, 4, 8, 16)
+THREADS: Final = (1, 2, 4, 5, 8, 16)
+"""Powers of two, and what 16 processors have for each of three lanes."""
 COARSE: Final = ((32 * MIB, 8), (8 * MIB, 32), (2 * MIB, 128))
 COARSE_LANES: Final = (2, 4, 8)
 """Chunks (so many bytes, or one part in so many of all, whichever is less) and lanes that each method is tried with first."""
@@ -120,6 +121,30 @@ class Search:
             return math.inf
         return model.figures(plan, trace).get("wall_ms", math.inf)
 
+    def around(self, setting: Setting) -> list[Setting]:
+        """Return the settings that lie one step from a setting, those that the profile gives the least time first.
+
+        A step to more lanes, or fewer, is there with as many streams of each, and with about as many of all, which is how much of
+        the stagers stays in the caches. What cannot be is left out.
+        """
+        steps = [self._beside(setting, axis, step) for axis in setting.method.axes for step in (1, -1)]
+        spread = [self._spread_over(setting, each.lanes) for each in steps if each is not None and each.lanes != setting.lanes]
+        return self._possible(setting, [*steps, *spread])
+
+    def further(self, setting: Setting) -> list[Setting]:
+        """Return the settings that lie two steps of chunk or lanes from a setting, in the same order."""
+        axes = [axis for axis in setting.method.axes if axis in ("chunk", "lanes")]
+        return self._possible(setting, [self._beside(setting, axis, step) for axis in axes for step in (2, -2)])
+
+    def _possible(self, setting: Setting, others: Sequence[Setting | None]) -> list[Setting]:
+        found = {each: self.time_ms(each) for each in others if each is not None and each != setting}
+        return sorted((each for each, time_ms in found.items() if time_ms < math.inf), key=found.__getitem__)
+
+    def _spread_over(self, setting: Setting, lanes: int) -> Setting:
+        """Return a setting with other lanes, which have about as many streams together."""
+        streams = min(STREAMS, key=lambda each: (abs(each * lanes - setting.streams * setting.lanes), each))
+        return replace(setting, lanes=lanes, threads=self._most_threads(lanes), streams=streams)
+
     def _best_of(self, method: Method) -> Setting:
         """Return the best setting of a method that is found from a coarse grid over chunks and lanes."""
         chunks = sorted({self._nearest(min(size, self._total() / parts)) for size, parts in COARSE}, reverse=True)
@@ -150,7 +175,7 @@ class Search:
         return self.time_ms(other) < self.time_ms(than) * (1 - GAIN)
 
     def _beside(self, setting: Setting, axis: Axis, step: int) -> Setting | None:
-        """Return the next setting along an axis; more lanes leave each of them fewer threads, fewer chunks fewer streams."""
+        """Return the setting so many steps along an axis; lanes share the threads, and fewer chunks the streams."""
         values = self._values(setting.method, axis)
         place = values.index(getattr(setting, axis)) + step
         if not 0 <= place < len(values):
@@ -160,6 +185,8 @@ class Search:
         if axis == "chunk" and self._idle(other):
             fitting = [each for each in STREAMS if not self._idle(replace(other, streams=each))]
             other = replace(other, streams=max(fitting, default=1))
+        if axis == "lanes" and setting.threads == self._most_threads(setting.lanes):
+            return replace(other, threads=self._most_threads(other.lanes))
         if other.lanes * other.threads <= self.most_threads:
             return other
         return None if axis == "threads" else replace(other, threads=self._most_threads(other.lanes))

@@ -48,9 +48,9 @@ def advise(
     yaml: Annotated[Path | None, typer.Option("--yaml", help="Write an experiment of it into this file.", metavar="FILE")] = None,
 ) -> int:
     """Say which chunk, streams, staging, lanes, threads and submission do a job best, by the device's profile and by a run."""
-    from runner.advise import advice_lines
     from runner.advise import advise as find
     from runner.advise_job import Job
+    from runner.advise_lines import advice_lines
 
     job = Job(
         _size("--in", bytes_in),

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from runner.advise import Advice, advice_lines, advise, experiment_text, finalists, most_threads, profile_of
+from runner.advise import Advice, advise, experiment_text, finalists, most_threads, profile_of
 from runner.advise_job import Job, Work
+from runner.advise_lines import advice_lines
 from runner.advise_search import MIB, Search
 from runner.calibration.profile_text import profile_text
 from runner.cli import app

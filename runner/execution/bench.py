@@ -80,6 +80,7 @@ class Here:
             work.listener,
             medians=work.medians,
             most_pinned=work.most_pinned,
+            bare=work.bare,
         )
         yield from sweep
 

@@ -41,7 +41,8 @@ class Sweep:
     sweep `ends_when_lost`; a simulated device is opened anew. Where neither can be done, the rest is `not_run`: no number of a
     lost device is worth anything. Where thread and memory cannot be placed as `measure` says, every case is `unsupported`.
     `sentinel` is read before the first case, between groups, and at the end; without one that is not done. `listener` hears of
-    every step. `medians` are those of companions that are known already; `most_pinned` is as in `runner.measure.preflight`.
+    every step. `medians` are those of companions that are known already; `most_pinned` is as in `runner.measure.preflight`,
+    `bare` as in `runner.measure.companions`.
     """
 
     def __init__(
@@ -56,10 +57,11 @@ class Sweep:
         medians: Mapping[str, float | None] | None = None,
         most_pinned: int | None = None,
         ends_when_lost: bool = False,
+        bare: bool = False,
     ) -> None:
         host = available_host_bytes() if facts.host_bytes is None else facts.host_bytes
         self.facts, self.cases, self.sentinel, self.listener = facts, cases, sentinel, listener
-        self.book = CompanionBook(device, host, measure, dict(medians or {}))
+        self.book = CompanionBook(device, host, measure, dict(medians or {}), bare=bare)
         self.limits = Limits(facts, host, most_pinned)
         self.grouping = Grouping(cases, self.limits)
         self._ends_when_lost = ends_when_lost

@@ -32,7 +32,7 @@ class Open:
 class Task:
     """To the process: measure these cases. `readings` and `medians` are what was learnt before on the same device.
 
-    After the one for which there is no `more` it gives the device back.
+    After the one for which there is no `more` it gives the device back. `bare` is as in `runner.measure.companions`.
     """
 
     cases: tuple[Case, ...]
@@ -41,6 +41,7 @@ class Task:
     medians: dict[str, float | None]
     most_pinned: int | None
     more: bool = False
+    bare: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,7 +181,7 @@ class _Drive:
     def _task(self) -> Task:
         work = self.work
         readings = tuple(work.sentinel.readings)
-        return Task(tuple(self.left.values()), work.measure, readings, dict(work.medians), work.most_pinned, work.more)
+        return Task(tuple(self.left.values()), work.measure, readings, dict(work.medians), work.most_pinned, work.more, work.bare)
 
     def _heard(self, message: Message) -> Iterator[Ended]:
         work = self.work

@@ -62,6 +62,7 @@ def _sweep(wire: Connection, device: Device, facts: DeviceFacts, task: Task) -> 
         medians=task.medians,
         most_pinned=task.most_pinned,
         ends_when_lost=True,
+        bare=task.bare,
     )
     for ended in sweep:
         teller.settle()

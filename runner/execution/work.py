@@ -18,7 +18,7 @@ class Work:
     `sentinel` has the readings of the run so far and gets the others, `medians` are those of companions that are known.
     `listener` hears of every step; `most_pinned` is the limit of page-locked memory in bytes, None for the usual one.
     `workers` is how many processes share the cases of a simulated device, None for as many as are worth it. `more` says that
-    the same device shall do more work after this.
+    the same device shall do more work after this; `bare` is as in `runner.measure.companions`.
     """
 
     cases: Sequence[Case]
@@ -29,3 +29,4 @@ class Work:
     most_pinned: int | None = None
     workers: int | None = None
     more: bool = False
+    bare: bool = False

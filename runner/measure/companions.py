@@ -43,7 +43,8 @@ class Prepared:
 class CompanionBook:
     """The companions measured so far on one device; `medians` in ms by the JSON of their models, None for a refused one.
 
-    `learnt` are those that nobody has taken note of yet: whoever does puts an empty one in its place.
+    `learnt` are those that nobody has taken note of yet: whoever does puts an empty one in its place. A `bare` book measures no
+    companion without which a case can be resolved, and lets no case be recorded: for who wants times alone, and soon.
     """
 
     device: Device
@@ -51,6 +52,7 @@ class CompanionBook:
     measure: Measure
     medians: dict[str, float | None] = field(default_factory=dict)
     learnt: dict[str, float | None] = field(default_factory=dict)
+    bare: bool = False
     _event_constants: list[EventConstant | None] = field(default_factory=list)
 
     def prepare(self, case: Case) -> Prepared:
@@ -60,6 +62,8 @@ class CompanionBook:
         itself cannot be resolved without.
         """
         spent = Spent()
+        if self.bare:
+            return self._bare(case, spent)
         known, samples = self._known(case.model.companions(), spent)
         model = case.model.resolved(known)
         if model is not case.model:
@@ -69,6 +73,16 @@ class CompanionBook:
             with spent.on("companions"):
                 self._event_constants.append(measure_event_constant(self.device))
         return Prepared(replace(case, model=model), known, tuple(samples), self._event_constants[0], spent.seconds)
+
+    def _bare(self, case: Case, spent: Spent) -> Prepared:
+        """Resolve a case with nothing measured beside it, or where that cannot be, with as little as it takes."""
+        known, samples = Known(self.host_bytes), list[Sample]()
+        try:
+            model = case.model.resolved(known)
+        except CaseError:
+            known, samples = self._known(case.model.companions(), spent)
+            model = case.model.resolved(known)
+        return Prepared(replace(case, model=model), known, tuple(samples), seconds=spent.seconds)
 
     def _known(self, companions: Mapping[str, Scenario], spent: Spent) -> tuple[Known, list[Sample]]:
         samples: list[Sample] = []
