@@ -31,6 +31,8 @@ SYNC_S: Final = 1.0
 """Seconds after which what was appended is on the disk at the latest when the next record comes. A killed process loses nothing
 of what it has appended before; a machine that loses power loses that much."""
 
+_JSON: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+"""Kept, since making one takes as long as writing a play with it."""
 _LINE: Final = re.compile(rb'\{"crc32": "([0-9a-f]{8})", "record": (\{.*\})\}\n', re.DOTALL)
 
 Record = Mapping[str, Any]
@@ -162,7 +164,7 @@ def first_record(path: Path) -> Record | None:
 
 def encode(record: Record) -> bytes:
     """Return the line of a record; floats come back as they were, NaN too."""
-    content = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode("utf-8", errors="replace")
+    content = _JSON.encode(record).encode("utf-8", errors="replace")
     return b'{"crc32": "%08x", "record": %b}\n' % (zlib.crc32(content), content)
 
 
