@@ -11,10 +11,11 @@ from typing import Final
 from runner.errors import InputError
 
 SUMMARY: Final = "summary.csv"
+JOURNAL: Final = "journal.jsonl"
 MOST_NAMED: Final = 8
 """Runs that a question lists."""
 _FILES: Final = frozenset(
-    ("summary.csv", "samples.csv", "cases.csv", "columns.csv", "verdicts.csv", "manifest.json", "report.html", "journal.jsonl")
+    ("summary.csv", "samples.csv", "cases.csv", "columns.csv", "verdicts.csv", "manifest.json", "report.html", JOURNAL)
 )
 """Files that stand for the run in whose folder they lie."""
 RESULTS: Final = Path("results")
@@ -38,6 +39,11 @@ def find_run(given: str | Path, results: Path = RESULTS) -> Path:
             return place.resolve()
         if place.is_dir() and (found := _newest(place)):
             return found.resolve()
+    if stopped := _stopped(path, named):
+        raise InputError(
+            f"{given} is no finished run: {stopped} has a journal and no {SUMMARY}, so it was stopped, or still goes on; run its "
+            "experiment once more with --resume to end it, or give another run"
+        )
     raise InputError(f"{given} is no run: {_why(path, named)}; give a run's folder, or the name of an experiment that has run")
 
 
@@ -61,6 +67,13 @@ def _newest(place: Path) -> Path | None:
         more = f" and {len(runs) - MOST_NAMED:,} more" if len(runs) > MOST_NAMED else ""
         raise InputError(f"{place} holds {len(runs):,} runs, and nothing says which is meant; give one of {listed}{more}")
     return runs[-1] if runs else None
+
+
+def _stopped(path: Path, named: Path | None) -> Path | None:
+    """Return the newest folder, of those that could be meant, of a run that did not come to its tables."""
+    places = [place for place in (path.parent if path.is_file() else path, named) if place is not None and place.is_dir()]
+    journals = [journal for place in places for form in ("*/", "") for journal in sorted(place.glob(f"{form}{JOURNAL}"))]
+    return journals[-1].parent if journals else None
 
 
 def _of_one_experiment(runs: Sequence[Path]) -> bool:

@@ -63,3 +63,21 @@ def test_where_there_is_no_run_a_sentence_says_what_is_there(tmp_path: Path) -> 
     for given, words in told.items():
         with pytest.raises(InputError, match=f"^{re.escape(words)}"):
             find_run(given, tmp_path)
+
+
+@pytest.mark.parametrize("given", [".", "20260101T000000Z-abcdef", "20260101T000000Z-abcdef/journal.jsonl"])
+def test_a_run_that_was_stopped_is_told_with_what_ends_it(tmp_path: Path, given: str) -> None:
+    folder = tmp_path / "20260101T000000Z-abcdef"
+    folder.mkdir()
+    (folder / "journal.jsonl").write_text("{}\n")
+    told = f"is no finished run: {folder} has a journal and no summary.csv, so it was stopped, or still goes on; run its"
+    with pytest.raises(InputError, match=f"{re.escape(told)} experiment once more with --resume to end it"):
+        find_run(tmp_path / given)
+
+
+def test_beside_a_finished_run_a_stopped_one_does_not_count(tmp_path: Path) -> None:
+    stopped = tmp_path / "20260102T000000Z-abcdef"
+    stopped.mkdir()
+    (stopped / "journal.jsonl").write_text("{}\n")
+    finished = run_folder(tmp_path / "20260101T000000Z-abcdef", [])
+    assert find_run(tmp_path) == finished.resolve()
