@@ -13,7 +13,7 @@ from runner.measure.preflight import Limits
 from runner.plan import Demand
 from runner.pricing import glance, largest
 from runner.spec.experiment import Measure
-from runner.units import UNITS, format_seconds
+from runner.units import about_size, format_seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Forecast:
             ("pinned", demand.pinned_bytes, limits.pinned_bytes),
             ("on the device", demand.device_bytes, limits.facts.free_bytes),
         )
-        told = ", ".join(f"{_read(needed)} {sort} of {_read(there)}" for sort, needed, there in held)
+        told = ", ".join(f"{about_size(needed)} {sort} of {about_size(there)}" for sort, needed, there in held)
         skips = "; what does not fit is skipped" if any(needed > there for _, needed, there in held) else ""
         time = "" if self.seconds is None else f"likely {format_seconds(self.seconds)} of measuring, by a simulated device"
         return [f"memory at the peak: {told}{skips}", *([time] if time else [])]
@@ -64,12 +64,6 @@ def foresee(cases: Sequence[Case], measure: Measure, limits: Limits) -> Forecast
     demands = [demand for case in _largest(asked) if (demand := _demand(case)) is not None]
     demand = largest([*demands, *([seen.demand] if seen else [])])
     return Forecast(len(asked), demand, limits, seen.seconds if seen else None)
-
-
-def _read(size: int) -> str:
-    """Write bytes to three digits: `64 MiB`, `126 GiB`; the manifest has them exactly."""
-    unit = next((unit for unit in ("TiB", "GiB", "MiB", "KiB") if size >= UNITS[unit]), "B")
-    return f"{size / UNITS[unit]:.3g} {unit}"
 
 
 def _largest(cases: Sequence[Case]) -> list[Case]:

@@ -56,14 +56,14 @@ def test_each_sort_of_memory_is_the_most_that_a_case_holds(loaded: LoadedExperim
     assert forecast.demand.pinned_bytes == max(demand.pinned_bytes for demand in demands) == 8 * MIB
     assert forecast.seconds is None, "a simulated run takes this machine's time, not the one that it computes"
     assert forecast.lines() == [
-        "memory at the peak: 32 MiB pageable of 64 GiB, 8 MiB pinned of 32 GiB, 8 MiB on the device of 1 GiB"
+        "memory at the peak: 32MiB pageable of 64GiB, 8MiB pinned of 32GiB, 8MiB on the device of 1GiB"
     ]
 
 
 def test_what_does_not_fit_is_told_before_it_is_skipped(loaded: LoadedExperiment) -> None:
     forecast = foreseen(loaded, Limits(facts(), 64 * GIB, most_pinned=4 * MIB))
     assert forecast.demand.pinned_bytes > 4 * MIB
-    assert forecast.lines()[0].endswith("pinned of 4 MiB, 8 MiB on the device of 1 GiB; what does not fit is skipped")
+    assert forecast.lines()[0].endswith("pinned of 4MiB, 8MiB on the device of 1GiB; what does not fit is skipped")
 
 
 def test_a_real_run_is_told_how_long_it_likely_takes(loaded: LoadedExperiment) -> None:
