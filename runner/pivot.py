@@ -123,7 +123,8 @@ def _column(run: RunTables, name: str, option: str) -> Column:
     for each in (name, f"{name}_bytes"):
         if each in present or each in summary:
             return run.columns.get(each, Column(each, "text", "", ""))
-    hint = nearest(name, sorted(present | summary))
+    medians = [key for key in sorted(present) if key.startswith("median_") and name in key.split("_")]
+    hint = f"did you mean {medians[0]}?" if medians else nearest(name, sorted(present | summary))
     filled = ", ".join(each for each in AXIS_NAMES if each in present)
     raise InputError(f"{option} {name}: summary.csv has no such column; {hint or f'allowed: axes such as {filled}, or a figure'}")
 

@@ -58,6 +58,7 @@ def test_conditions_compare_by_the_type_of_the_column(tmp_path: Path) -> None:
         ("chunk", "streams", "speedup", ["passes=3"], "no case has that; allowed: nothing is in it$"),
         ("size", "streams", "speedup", [], "no case has both size_bytes and streams$"),
         ("chunk", "chunk_bytes", "speedup", [], "--rows and --columns are both chunk_bytes; allowed: two axes"),
+        ("chunk", "streams", "wall", [], "--values wall: summary.csv has no such column; did you mean median_wall_ms\\?$"),
         ("chunk", "streams", "gpu_ids", [], "--values gpu_ids: summary.csv has no such column; "),
         ("chunk", "streams", "median_event_ms", [], "2 cases has a number in median_event_ms; allowed: median_wall_ms$"),
         (
