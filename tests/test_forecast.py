@@ -55,9 +55,7 @@ def test_each_sort_of_memory_is_the_most_that_a_case_holds(loaded: LoadedExperim
     assert forecast.demand.device_bytes == max(demand.device_bytes for demand in demands) == 8 * MIB
     assert forecast.demand.pinned_bytes == max(demand.pinned_bytes for demand in demands) == 8 * MIB
     assert forecast.seconds is None, "a simulated run takes this machine's time, not the one that it computes"
-    assert forecast.lines() == [
-        "memory at the peak: 32MiB pageable of 64GiB, 8MiB pinned of 32GiB, 8MiB on the device of 1GiB"
-    ]
+    assert forecast.lines() == ["memory at the peak: 32MiB pageable of 64GiB, 8MiB pinned of 32GiB, 8MiB on the device of 1GiB"]
 
 
 def test_what_does_not_fit_is_told_before_it_is_skipped(loaded: LoadedExperiment) -> None:
