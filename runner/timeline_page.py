@@ -147,7 +147,7 @@ def _told(row: Row, length_ns: int) -> str:
     if not busy:
         return ""
     size = sum(span.size_bytes for span in row.spans)
-    told = f" {about_size(size)}" if size and row.group == "engine" else ""
+    told = f", {about_size(size)}" if size and row.group == "engine" else ""
     # What a kernel works on crosses no link, and beside the copies its rate would be taken for theirs.
     moved = f"{told}, {digits(size / busy, 3)} GB/s" if told and any(span.work in COPIES for span in row.spans) else told
     return f"{100 * busy / length_ns:3.0f} %{moved}"

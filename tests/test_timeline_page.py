@@ -25,7 +25,7 @@ def test_lines_show_when_each_line_worked_and_how_much() -> None:
     assert drawn["engine compute"].strip() == "#" * len(drawn["engine compute"].strip())
     assert drawn["engine compute"].index("#") == pytest.approx(2 * sixth, abs=1)
     assert drawn["host lane 0"].split() == ["=" * 5, "." * 20]
-    assert lines[3].endswith("50 % 2MiB, 0.699 GB/s")
+    assert lines[3].endswith("50 %, 2MiB, 0.699 GB/s")
     assert lines[-1] == "> copy to device   # kernel   = host copy   . wait   ' call of the host"
     assert max(map(len, lines[1:-1])) <= 70
 
@@ -35,7 +35,7 @@ def test_what_a_kernel_works_on_has_no_rate_that_reads_like_a_copys() -> None:
     sized = tuple(replace(span, size_bytes=MIB) if span.work == "kernel" else span for span in of.timeline.spans)
     lines = timeline_lines(replace(of, timeline=replace(of.timeline, spans=sized)), 70)
     (compute,) = [line for line in lines if line.startswith("engine compute")]
-    assert compute.endswith(" 1MiB")
+    assert compute.endswith(" %, 1MiB")
 
 
 def test_a_call_shows_where_its_lane_did_nothing_else() -> None:
