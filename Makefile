@@ -122,6 +122,8 @@ test-install: $(STAMP) ## make set-ups from nothing, for each Python on PATH, as
 	DMALAB_SOAK=1 $(PY) -m pytest -q -n auto tests/soak/test_installing.py
 
 test-cluster: $(STAMP) ## run the large tests of clusters: 10,000 cases, killed workers; five minutes
+	@$(PY) -c 'import dask_jobqueue' 2>/dev/null || $(PY) -m pip install --quiet --disable-pip-version-check 'dask-jobqueue>=0.9' || \
+	  echo "There is no dask-jobqueue here: the recipe for Slurm is not tried." >&2
 	DMALAB_CLUSTER_TESTS=1 $(PY) -m pytest -q tests/cluster
 
 check: $(STAMP) ## run the linter, the type checker and the tests

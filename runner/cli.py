@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 import typer
 
 from runner import __version__, cli_results
-from runner.cli_fleet import ClusterOption, FailOption, RunAsked, TlsOption
+from runner.cli_fleet import ClusterOption, FailOption, GpusOption, RunAsked, TlsOption
 from runner.cli_reports import ExportOption, ReportOption, after_run
 from runner.cli_shell import JsonOption, QuietOption, Verbs, coloured, guarded, hushed, is_hushed, say, say_json
 from runner.device.ranges import NVTX
@@ -158,6 +158,7 @@ def run(
     fail_on: FailOption = None,
     cluster: ClusterOption = None,
     tls: TlsOption = "",
+    gpus: GpusOption = 1,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> int:
@@ -171,7 +172,7 @@ def run(
     if len(experiments) > 1:
         count_all(experiments, max_cases)
     most_pinned = None if allow_pinned is None else parse_size_text(allow_pinned)
-    asked = RunAsked(device, out, max_cases, resume, most_pinned, workers, fail_on, cluster, tls, watching)
+    asked = RunAsked(device, out, max_cases, resume, most_pinned, workers, fail_on, cluster, tls, gpus, watching)
     codes, told = [], []
     with hushed(quiet or as_json), seen_off_later():
         for loaded in experiments:

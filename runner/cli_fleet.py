@@ -33,6 +33,10 @@ ClusterOption = Annotated[
     str | None,
     typer.Option("--cluster", help="A Dask scheduler, as tcp://host:8786, or local:N for N workers here.", metavar="ADDRESS"),
 ]
+GpusOption = Annotated[
+    int,
+    typer.Option("--gpus", min=1, help="Of a cluster: how many GPUs are waited for, so that a fleet has them all.", metavar="N"),
+]
 TlsOption = Annotated[
     str,
     typer.Option(
@@ -54,6 +58,7 @@ class RunAsked:
     fail_on: Odd | None
     cluster: str | None
     tls: str
+    gpus: int
     watching: Callable[[], AbstractContextManager[Watcher]]
 
     def run(self, loaded: LoadedExperiment) -> tuple[Path | None, int]:
@@ -72,7 +77,7 @@ class RunAsked:
     def _on_cluster(self, loaded: LoadedExperiment, device: str, address: str) -> tuple[Path | None, int]:
         from runner.execution.cluster import ClusterHall
 
-        hall = ClusterHall(loaded, device, address, self.tls)
+        hall = ClusterHall(loaded, device, address, self.tls, self.gpus)
         if hall.note:
             say([hall.note])
         if hall.dashboard:

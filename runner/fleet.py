@@ -213,7 +213,7 @@ class _Fleet:
 
     def _comes_back(self) -> bool:
         """Whether a GPU that was lost may still come back, or others come that are waited for."""
-        return self.hall.expects_more() and None in self.runs.values()
+        return self.hall.short() or (self.hall.expects_more() and None in self.runs.values())
 
     def _newest(self, name: str) -> Path | None:
         """Return the folder of a GPU's run, None where it left none that has tables."""

@@ -37,6 +37,7 @@ MOST_LOSSES: Final = 5
 class ClusterHall:
     """A hall whose seats are the workers of a Dask cluster; `address` is the scheduler's, `local:N` starts one here.
 
+    `gpus` is how many are waited for, as long as the last one came less than PATIENCE_S ago.
     `note` says why `auto` means simulated devices here; empty where it does not. Raises UsageError for an address that is none,
     EnvironmentProblem where distributed is missing or no scheduler answers.
     """
@@ -45,19 +46,19 @@ class ClusterHall:
     device: str
     address: str
     tls: str = ""
+    gpus: int = 1
     note: str = field(init=False, default="")
     refused: dict[str, str] = field(default_factory=dict)
     run: str = field(default_factory=lambda: uuid.uuid4().hex)
     _line: Line = field(init=False)
     _cluster: Any = None
-    _expected: int = 1
     _known: set[str] = field(default_factory=set)
     _greeted: dict[str, Asked] = field(default_factory=dict)
     _uuids: dict[str, str] = field(default_factory=dict)
     _seen: float = field(default_factory=monotonic)
+    _unfit: set[str] = field(default_factory=set)
     _looked: float = float("-inf")
     _turns: Turns = field(init=False)
-    _came: int = 0
     _last: set[str] = field(default_factory=set)
     _losses: Counter[str] = field(default_factory=Counter)
 
@@ -70,7 +71,7 @@ class ClusterHall:
         elif security is not None:
             raise UsageError(f"--tls {self.tls}: {address} talks to itself alone, on this machine, without TLS; leave --tls out")
         else:
-            self._expected = _count(address)
+            self.gpus = _count(address)
             self._cluster = self._started_here()
             address = self._cluster.scheduler_address
         self._turns = Turns(self.loaded.experiment.alone)
@@ -85,12 +86,12 @@ class ClusterHall:
         from runner.execution.local_cluster import start_local
 
         try:
-            return start_local(self._expected, self.device)
+            return start_local(self.gpus, self.device)
         except DeviceUnavailable as error:
             if self.device != "auto":
                 raise
             self.device, self.note = f"simulated:{DEFAULT_PROFILE}", instead(error)
-            return start_local(self._expected, self.device)
+            return start_local(self.gpus, self.device)
 
     @property
     def dashboard(self) -> str:
@@ -113,13 +114,21 @@ class ClusterHall:
             self._known.add(address)
             asked = json.dumps({"run": self.run, "device": self.device, "wait": self.loaded.experiment.measure.wait})
             self._greeted[address] = self._line.ask(address, station.greet, asked)
-        come = [seat for address in list(self._greeted) if (seat := self._seat(address, present)) is not None]
-        self._came += len(come)
-        return come
+        return [seat for address in list(self._greeted) if (seat := self._seat(address, present)) is not None]
 
     def expects_more(self) -> bool:
-        """Whether a worker is opening its device, too few have come yet, or the last one left only a while ago."""
-        return bool(self._greeted) or monotonic() - self._seen < PATIENCE_S or self._short()
+        """Whether a worker is opening its device, or the last one came or left only a while ago."""
+        return bool(self._greeted) or monotonic() - self._seen < PATIENCE_S
+
+    def short(self) -> bool:
+        """Whether a worker is opening its device, or fewer came than were asked for and may still; in the end it is told."""
+        if self._greeted:
+            return True
+        came = len(self._uuids) + len(self._unfit)
+        waits = came < self.gpus and self.expects_more()
+        if came < self.gpus and not waits:
+            self.refused["a GPU that --gpus counts"] = f"{came} of {self.gpus} had come {PATIENCE_S:.0f} s after the last one"
+        return waits
 
     def close(self) -> None:
         """Let the workers give their devices back, and leave the cluster; one that was started here ends."""
@@ -135,9 +144,6 @@ class ClusterHall:
         self._losses[address] += 1
         if self._losses[address] < MOST_LOSSES:
             self._known.discard(address)
-
-    def _short(self) -> bool:
-        return self._came + len(self.refused) < self._expected and self._cluster is not None
 
     def _seat(self, address: str, present: set[str]) -> Seat | None:
         """Return the seat of a worker that has answered, None where it has not, cannot take part, or is gone."""
@@ -164,6 +170,7 @@ class ClusterHall:
                 seat = Seat(bench, answer["host"], own, self._turns, machine=answer["machine"])
                 seat.open()
                 return seat
+        self._unfit.add(address)
         self.refused[name] = why
         return None
 

@@ -156,6 +156,10 @@ class Hall(Protocol):
         """Whether seats may still come though none is there."""
         ...
 
+    def short(self) -> bool:
+        """Whether seats will come that belong to the fleet, so that it is not over when all others are done."""
+        ...
+
     def close(self) -> None:
         """Let everybody go; safe to call twice."""
         ...
@@ -181,6 +185,10 @@ class LocalHall:
 
     def expects_more(self) -> bool:
         """Return False: a machine gets no more GPUs."""
+        return False
+
+    def short(self) -> bool:
+        """Return False: all came at once."""
         return False
 
     def close(self) -> None:

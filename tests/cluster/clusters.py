@@ -16,6 +16,13 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 
 
+def free_port() -> int:
+    """Return a port that nobody listens on."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
 @contextmanager
 def inside(count: int) -> Iterator[str]:
     """Lend the address of a scheduler in this process with so many workers in this process."""
@@ -34,9 +41,7 @@ class Processes:
     def __init__(self, folder: Path, environment: dict[str, str] | None = None, tls: Path | None = None) -> None:
         self.folder = folder
         self.environment = os.environ | {"PYTHONPATH": str(ROOT)} | (environment or {})
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self.address = f"{'tls' if tls else 'tcp'}://127.0.0.1:{self.port}"
         files = {"ca-file": "ca.pem", "cert": "cert.pem", "key": "key.pem"}
         self.tls = [word for option, name in files.items() for word in (f"--tls-{option}", str(tls / name))] if tls else []

@@ -114,6 +114,15 @@ def test_each_worker_of_a_cluster_runs_the_whole_file(file: Path, scheduler: str
     assert [json.loads(path.read_text())["host"] for path in manifests] == [{"platform": "that of the worker"}] * 2
 
 
+def test_gpus_that_are_waited_for_and_do_not_come_are_told(file: Path, scheduler: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "PATIENCE_S", 2.0)
+    result = dmalab(file, "out", "--cluster", scheduler, "--set", "spread=machines", "--gpus", "3")
+    assert result.exit_code == 4, result.output
+    told = json.loads((latest(file, "out") / "manifest.json").read_text())
+    assert told["refused"] == {"a GPU that --gpus counts": "2 of 3 had come 2 s after the last one"}
+    assert [gpu["exit_code"] for gpu in told["gpus"]] == [0, 0]
+
+
 def test_a_client_that_was_killed_goes_on_with_what_it_had_noted(file: Path, scheduler: str) -> None:
     assert dmalab(file, "out", "--cluster", scheduler).exit_code == 0
     folder = latest(file, "out")
