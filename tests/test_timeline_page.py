@@ -24,7 +24,7 @@ def test_lines_show_when_each_line_worked_and_how_much() -> None:
     assert 3 * sixth <= drawn["engine h2d"].count(">") <= 3 * sixth + 4, "two stretches touch a cell more at either end"
     assert drawn["engine compute"].strip() == "#" * len(drawn["engine compute"].strip())
     assert drawn["engine compute"].index("#") == pytest.approx(2 * sixth, abs=1)
-    assert drawn["host lane 0"].split() == ["=" * 5, "." * 20]
+    assert drawn["host lane 0"].split() == ["=" * 5, "." * 19]
     assert lines[3].endswith("50 %, 2MiB, 0.699 GB/s")
     assert lines[-1] == "> copy to device   # kernel   = host copy   . wait   ' call of the host"
     assert max(map(len, lines[1:-1])) <= 70
