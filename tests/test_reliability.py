@@ -28,6 +28,20 @@ def test_the_table_is_found() -> None:
     assert len(mistakes) == len(set(mistakes)) > 50
 
 
+def rows_between(heading: str, end: str) -> list[str]:
+    text = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8").partition(heading)[2].partition(end)[0]
+    return [line for line in text.splitlines() if line.startswith("| ")][2:]
+
+
+def test_every_fault_around_a_run_is_shown_by_a_test() -> None:
+    rows = rows_between("## Faults around a run\n", "\n## ")
+    assert len(rows) > 10
+    for row in rows:
+        named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", row)
+        assert named, row
+        assert all(name in names_in(ROOT / path) for path, name in named), row
+
+
 @pytest.mark.parametrize(("mistake", "protection"), protections(), ids=[mistake for mistake, _ in protections()])
 def test_what_protects_is_there(mistake: str, protection: str) -> None:
     named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", protection)
