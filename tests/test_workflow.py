@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -67,6 +68,13 @@ def test_actions_are_named_with_their_major_version_and_no_job_runs_for_ever() -
     assert [each for each in used if not re.fullmatch(r"actions/[a-z-]+@v\d+", each)] == []
     assert all(1 <= job["timeout-minutes"] <= 60 for job in JOBS.values())
     assert WORKFLOW["concurrency"]["group"].endswith("${{ github.ref }}")
+
+
+def test_make_check_asks_the_linter_the_type_checker_and_every_test() -> None:
+    words = ["make", "-C", str(ROOT), "-n", "-o", ".venv/.installed", "check"]
+    told = subprocess.run(words, capture_output=True, text=True, check=True, env={**os.environ, "MAKEFLAGS": ""}).stdout
+    for command in ("/ruff check runner tests", "/ruff format --check runner tests", "/mypy", "/python -m pytest -q -n auto"):
+        assert told.count(f".venv/bin{command}") >= 1, told
 
 
 @pytest.mark.parametrize("python", ["python0.0", "/nowhere/python3"])
