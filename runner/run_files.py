@@ -121,6 +121,8 @@ def read_manifest(path: Path) -> Mapping[str, Any]:
         raise InputError(f"{path} cannot be read: {error}; {_AGAIN}") from error
     if not isinstance(manifest, dict):
         raise InputError(f"{path} cannot be read: it holds no JSON object; {_AGAIN}")
+    if not isinstance(manifest.get("run_id", ""), str):
+        raise InputError(f"{path} cannot be read: run_id is no text; {_AGAIN}")
     return manifest
 
 

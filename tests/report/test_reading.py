@@ -47,6 +47,7 @@ def test_rows_of_other_runs_are_counted_and_left_out(tmp_path: Path) -> None:
         ("verdicts.csv", "run_id,claim\nr_1,fast\n", r"no verdicts\.csv of a run"),
         ("columns.csv", "a,b\n1,2\n", r"no columns\.csv of a run"),
         ("manifest.json", "[]", "it holds no JSON object"),
+        ("manifest.json", '{"run_id": {"a": 1}}', "run_id is no text"),
         ("manifest.json", "{", r"manifest\.json cannot be read"),
     ],
 )
