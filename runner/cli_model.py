@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from runner.cli_shell import guarded, say
-from runner.errors import UsageError
 
 if TYPE_CHECKING:
-    from runner.device.simulated import Profile
     from runner.observed import ObservedRun
 
 REFERENCE: Final = Path("results/reference")
@@ -55,10 +53,11 @@ def validate_model(
     """Run validate.yaml on this machine and tell how well a profile predicts what it was not fitted to."""
     from runner.calibration.calibrate import name_for
     from runner.predict import predict
+    from runner.profile_of_run import profile_for
     from runner.validation import EXPERIMENT, write_validation
 
     run = _observed(EXPERIMENT, device, from_run, runs)
-    model = _profile(run, profile)
+    model = profile_for(run, profile)
     folder = REFERENCE / name_for(run.device) / "model" if out is None else out
     table = write_validation(run, model.name, predict(run, model), folder)
     say([*table, "", f"The tables are in {folder} (validation.md, validation.csv, predicted.csv)."])
@@ -70,17 +69,18 @@ def show_predicted(path: Path, profile: str | None, csv: Path | None) -> None:
     from runner.observed import read_observed
     from runner.predict import accuracy_lines, accuracy_of, predict
     from runner.predict_page import predicted_grid, predicted_rows
+    from runner.profile_of_run import own_profile, profile_for
     from runner.run_files import PREDICTED
     from runner.tables import check_writable, write_csv
 
     run = read_observed(path)
-    model = _profile(run, profile)
+    model = profile_for(run, profile)
     target = run.folder / "predicted.csv" if csv is None else csv
     check_writable(target)
     predictions = predict(run, model)
     write_csv(target, predicted_rows(predictions, model.name), PREDICTED)
     say([*predicted_grid(predictions).lines(), "", f"Profile {model.name} against run {run.run_id}:"])
-    circular = [_CIRCULAR] if _own(run) == model.name else []
+    circular = [_CIRCULAR] if own_profile(run) == model.name else []
     say([*accuracy_lines(accuracy_of(run, predictions)), *circular, "", f"Every case is in {target}."])
 
 
@@ -97,32 +97,3 @@ def _observed(experiment: str, device: str, from_run: Path | None, runs: Path) -
     watcher = LineWatcher(lambda line: say([line]))
     outcome = run_experiment(load_experiment(experiment), device=device, out=runs, max_cases=MOST_CASES, watcher=watcher)
     return read_observed(outcome.folder)
-
-
-def _own(run: ObservedRun) -> str:
-    """Return the profile by which a run was simulated, empty for a measured one."""
-    return run.device.partition("simulated:")[2]
-
-
-def _profile(run: ObservedRun, name: str | None) -> Profile:
-    """Return the profile of a name or, without one, that of the run's device.
-
-    That is the simulated one's own, or as `calibrate` names it, or the shipped one whose name the device's ends with (`h200` for
-    NVIDIA H200). Raises UsageError where there is none of these.
-    """
-    from runner.calibration.calibrate import name_for
-    from runner.device.simulated import load_profile, profile_names
-    from runner.device.simulated.profile_files import shipped_names
-
-    if name or _own(run):
-        return load_profile(name or _own(run))
-    own = name_for(run.device)
-    fitting = [each for each in shipped_names() if own == each or own.endswith(f"-{each}")]
-    names = profile_names()
-    found = own if own in names else next(iter(fitting), None)
-    if found is None:
-        raise UsageError(
-            f"there is no profile of {run.device}, which would be {own}; name one by --profile ({', '.join(names)}), or make it "
-            "by dmalab calibrate on that machine"
-        )
-    return load_profile(found)

@@ -43,6 +43,9 @@ def report(
     out: Annotated[
         Path | None, typer.Option("--out", help="The page; report.html in the run's folder else.", metavar="FILE")
     ] = None,
+    predicted: Annotated[
+        bool, typer.Option("--predicted", help="Show beside what was measured what the device's profile predicts.")
+    ] = False,
 ) -> int:
     """Write the page of a run: one HTML file with plots and tables that needs no network."""
     from runner.find_run import find_run
@@ -52,7 +55,12 @@ def report(
     folder = find_run(run)
     if out is not None:
         check_writable(out)
-    say([f"The page is {write_report(folder, out)}."])
+    predictions = []
+    if predicted:
+        from runner.profile_of_run import predictions_of
+
+        predictions = predictions_of(folder)
+    say([f"The page is {write_report(folder, out, predictions)}."])
     return 0
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from runner.profile_of_run import predictions_of
 from runner.report.page import write_report
 from runner.results import read_results
 from runner.timeline_case import case_timeline
@@ -65,7 +66,7 @@ _BESIDE = """figures => {
 
 def main() -> int:
     """Write all; returns 0, also where only the page could be written, which it says."""
-    page = write_report(RUNS / PUBLISHED)
+    page = write_report(RUNS / PUBLISHED, predicted=predictions_of(RUNS / PUBLISHED))
     found = next(filter(None, map(shutil.which, BROWSERS)), None)
     if found is None:
         print(f"{page} is written; the pictures are left as they were, since there is no Chromium", file=sys.stderr)

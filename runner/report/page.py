@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
@@ -35,14 +36,17 @@ TABLES: Final = ("summary.csv", "samples.csv", "verdicts.csv", "columns.csv", "c
 _ASSETS: Final = ("plotly-cartesian.min.js", "page.js", "table.js", "style.css")
 
 
-def write_report(folder: Path, out: Path | None = None) -> Path:
+def write_report(folder: Path, out: Path | None = None, predicted: Sequence[Row] = ()) -> Path:
     """Write the page of the run in `folder` as its report.html, or as `out`, and return where it lies.
 
-    Raises InputError where the tables cannot be read, EnvironmentProblem where the page cannot be written.
+    `predicted` are rows of predictions to show instead of those that lie in the folder. Raises InputError where the tables cannot
+    be read, EnvironmentProblem where the page cannot be written.
     """
     target = out or folder / REPORT
     tables = os.path.relpath(folder.resolve(), target.parent.resolve())
-    write_whole(target, page(read_run(folder), "" if tables == os.curdir else tables).encode("utf-8", "replace"))
+    run = read_run(folder)
+    run = replace(run, predicted=tuple(predicted)) if predicted else run
+    write_whole(target, page(run, "" if tables == os.curdir else tables).encode("utf-8", "replace"))
     return target
 
 

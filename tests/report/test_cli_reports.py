@@ -8,6 +8,7 @@ from typer.testing import CliRunner, Result
 from runner import cli
 from tests.report.folders import MIB, grid_rows, run_folder, transfer
 
+REFERENCE = Path(__file__).parents[2] / "results" / "reference" / "nvidia-h200"
 SMALL = """\
 name: small
 question: Does a small file run?
@@ -98,3 +99,22 @@ def test_export_writes_into_a_folder_that_it_makes(tmp_path: Path) -> None:
     refused = dmalab("export", folder, "--as", "xlsx", "--out", tmp_path / "file" / "deep")
     assert refused.exit_code == 3
     assert "cannot be made" in refused.stderr
+
+
+def test_a_page_shows_what_the_devices_profile_predicts(tmp_path: Path) -> None:
+    measured = REFERENCE / "overlap"
+    result = dmalab("report", measured, "--predicted", "--out", tmp_path / "page.html")
+    assert result.exit_code == 0, result.output
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Predicted beside measured" in page
+    assert "h200 predicts half of 17 cases within" in page
+    assert not (measured / "predicted.csv").exists(), "a page alone was asked for"
+    result = dmalab("report", measured, "--out", tmp_path / "plain.html")
+    assert "Predicted beside measured" not in (tmp_path / "plain.html").read_text(encoding="utf-8")
+
+
+def test_a_simulated_run_is_not_held_against_its_own_profile(small: Path, tmp_path: Path) -> None:
+    assert dmalab("run", small, "--out", tmp_path).exit_code == 0
+    result = dmalab("report", tmp_path / "small", "--predicted")
+    assert result.exit_code == 2
+    assert "is simulated: its times are themselves what a profile says" in result.output
