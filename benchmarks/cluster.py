@@ -1,6 +1,6 @@
 """What a cluster costs beside the playing of the cases; `make bench-cluster` calls it.
 
-For each pair of `--workers` and `--cases` it starts a scheduler, a process that has all the workers in it, and `dmalab run` as
+For each pair of `--workers` and `--cases` it starts a scheduler, processes that have many workers each, and `dmalab run` as
 the client, and says how much processor time and memory each took. Processor time tells more than the clock where others use the
 machine, too. The same file in one process, on no cluster, is what the cells are held against and what the playing alone takes.
 `--processes` starts a process a worker instead, to see by how much two are faster than one.
@@ -46,6 +46,8 @@ measure: {warmup: 0, samples: 1}
 scenarios:
   ring: {kind: pipeline, schedule: overlapped, streams: [1, 2, 3, 4], slots: [8, 9], chunk: 16KiB, total: SIZES}
 """
+IN_ONE: Final = 200
+"""Workers that share a process at most: more of them take longer to come the more have."""
 COME_S: Final = 1200.0
 """Seconds that the workers may take to come."""
 QUIET: Final = {
@@ -190,7 +192,8 @@ def cluster(workers: int, *, processes: bool) -> Iterator[tuple[str, int, list[i
             ]
             lenders = [started(ends, *one, "--name", f"w{place}") for place in range(workers)]
         else:
-            lenders = [started(ends, "benchmarks.cluster", "--lend", address, str(workers))]
+            counts = [min(IN_ONE, workers - begun) for begun in range(0, workers, IN_ONE)]
+            lenders = [started(ends, "benchmarks.cluster", "--lend", address, str(count)) for count in counts]
         asyncio.run(all_there(address, workers))
         yield address, scheduler, lenders
 
@@ -213,7 +216,7 @@ async def lend(address: str, count: int) -> None:
 
     dask.config.set(QUIET)
     options: dict[str, Any] = {"nthreads": 1, "memory_limit": 0, "resources": {"GPU": 1}, "dashboard": False}
-    workers = [Worker(address, name=f"w{place}", **options) for place in range(count)]
+    workers = [Worker(address, name=f"w{os.getpid()}-{place}", **options) for place in range(count)]
     for begin in range(0, count, 50):
         await asyncio.gather(*workers[begin : begin + 50])
     await asyncio.gather(*(worker.finished() for worker in workers))

@@ -82,6 +82,8 @@ class RunAsked:
             say([hall.note])
         if hall.dashboard:
             say([f"Dask's dashboard is {hall.dashboard}"])
+        if hall.waiting:
+            say([hall.waiting])
         return self.many(loaded, hall)
 
     def many(self, loaded: LoadedExperiment, hall: Hall) -> tuple[Path | None, int]:

@@ -79,10 +79,16 @@ def view_of(values: Iterable[Value]) -> FleetView:
     for value in values:
         by_case.setdefault(str(value.row["case_id"]), []).append(value)
     rows = [row for same in by_case.values() for row in _judged(same)]
-    by_gpu: dict[tuple[str, str, str], list[Row]] = {}
+    by_run: dict[str, list[Row]] = {}
     for row in rows:
-        by_gpu.setdefault((str(row["host"]), str(row["gpu_uuid"]), str(row["pci_bus_id"])), []).append(row)
-    return FleetView(tuple(rows), tuple(_gpu(where, own) for where, own in by_gpu.items()))
+        by_run.setdefault(str(row["run_id"]), []).append(row)
+    return FleetView(tuple(rows), tuple(_gpu(_where(own), own) for own in by_run.values()))
+
+
+def _where(rows: Sequence[Row]) -> tuple[str, str, str]:
+    """Return which GPU a run's rows are of; those of cases that it did not come to name none."""
+    named = next((row for row in rows if row["gpu_uuid"]), rows[0])
+    return str(named["host"]), str(named["gpu_uuid"]), str(named["pci_bus_id"])
 
 
 def _judged(same: Sequence[Value]) -> Iterator[Row]:

@@ -42,7 +42,10 @@ class RunFolder:
         """
         started = (now or datetime.now(UTC)).strftime("%Y%m%dT%H%M%SZ")
         for attempt in range(1000):
-            mixed = hashlib.sha256(f"{spec_sha256} {started} {os.getpid()} {attempt}".encode()).hexdigest()[:6]
+            # With the folder in it: the runs of a fleet's GPUs begin in one process in the same second.
+            mixed = hashlib.sha256(
+                f"{spec_sha256} {started} {os.getpid()} {out} {attempt}".encode("utf-8", "replace")
+            ).hexdigest()[:6]
             path = out / name / f"{started}-{mixed}"
             try:
                 path.mkdir(parents=True, exist_ok=False)

@@ -29,6 +29,8 @@ PATIENCE_S: Final = 60.0
 """Seconds for which workers are waited for where none is there."""
 LOOKED_S: Final = 0.1
 """How often it is looked who has come: that takes time for each worker."""
+BUSY_S: Final = 2.0
+"""After how many seconds a worker is asked again that measures for another run."""
 MOST_LOSSES: Final = 5
 """How often a worker that was lost is greeted anew."""
 
@@ -56,6 +58,7 @@ class ClusterHall:
     _greeted: dict[str, Asked] = field(default_factory=dict)
     _uuids: dict[str, str] = field(default_factory=dict)
     _seen: float = field(default_factory=monotonic)
+    _busy_until: dict[str, float] = field(default_factory=dict)
     _unfit: set[str] = field(default_factory=set)
     _looked: float = float("-inf")
     _turns: Turns = field(init=False)
@@ -98,6 +101,13 @@ class ClusterHall:
         """The address of the scheduler's dashboard; empty where it has none."""
         return self._line.dashboard
 
+    @property
+    def waiting(self) -> str:
+        """What there is to wait for at the begin, in a sentence; empty where workers are there, or are started here."""
+        if self._cluster is not None or self._line.present():
+            return ""
+        return f"Waiting {PATIENCE_S:.0f} s for workers: {self._line.nobody()}"
+
     def arrivals(self) -> list[Seat]:
         """Return the seats of workers that have come, opened their device and fit this run.
 
@@ -111,6 +121,8 @@ class ClusterHall:
             self._last, self._seen = present, monotonic()
         self._known &= present
         for address in present - self._known:
+            if monotonic() < self._busy_until.get(address, 0):
+                continue
             self._known.add(address)
             asked = json.dumps({"run": self.run, "device": self.device, "wait": self.loaded.experiment.measure.wait})
             self._greeted[address] = self._line.ask(address, station.greet, asked)
@@ -118,7 +130,10 @@ class ClusterHall:
 
     def expects_more(self) -> bool:
         """Whether a worker is opening its device, or the last one came or left only a while ago."""
-        return bool(self._greeted) or monotonic() - self._seen < PATIENCE_S
+        more = bool(self._greeted) or monotonic() - self._seen < PATIENCE_S
+        if not more and not self._uuids and not self.refused:
+            self.refused["the scheduler"] = self._line.nobody()
+        return more
 
     def short(self) -> bool:
         """Whether a worker is opening its device, or fewer came than were asked for and may still; in the end it is told."""
@@ -158,6 +173,12 @@ class ClusterHall:
             self._known.discard(address)
             return None
         name, why = f"worker {address}", _unfit(answer)
+        if "busy" in answer:
+            self._known.discard(address)
+            self._busy_until[address] = monotonic() + BUSY_S
+            self.refused[name] = str(answer["busy"])
+            return None
+        self.refused.pop(name, None)
         if not why:
             opened = _opened(answer["opened"])
             own = str(opened.facts.environment.get("uuid"))
@@ -166,7 +187,7 @@ class ClusterHall:
                 name, why = f"worker {address} on {answer['host']}", f"its GPU {own} is that of the worker {other}, too"
             else:
                 self._uuids[own] = address
-                bench = WorkerBench(self._line, address, opened, self.run, self.loaded.spec_sha256, self._given_back)
+                bench = WorkerBench(self._line, asked, opened, self.run, self.loaded.spec_sha256, self._given_back)
                 seat = Seat(bench, answer["host"], own, self._turns, machine=answer["machine"])
                 seat.open()
                 return seat

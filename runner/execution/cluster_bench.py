@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from runner.device.contract import DeviceFacts
 from runner.execution import station
-from runner.execution.cluster_line import Line
+from runner.execution.cluster_line import Asked, Line
 from runner.execution.messages import Opened
 from runner.execution.records import Ended, ended_of, reading_of
 from runner.execution.seats import SeatLost
@@ -29,8 +29,13 @@ MOST_IN_BATCH: Final = 256
 class WorkerBench:
     """The GPU of one worker; a bench whose sweeps go there in batches."""
 
-    def __init__(self, line: Line, address: str, opened: Opened, run: str, spec: str, given_back: Callable[[str], None]) -> None:
+    def __init__(
+        self, line: Line, greeting: Asked, opened: Opened, run: str, spec: str, given_back: Callable[[str], None]
+    ) -> None:
+        address = greeting.address
         self._given_back, self._lost = given_back, False
+        # As long as this is held no other run gets the worker.
+        self._greeting: Asked | None = greeting
         self._line, self.address, self._opened = line, address, opened
         self._run, self._spec = run, spec
         self._told: dict[str, float | None] | None = None
@@ -74,8 +79,8 @@ class WorkerBench:
             self._lost = False
             self._given_back(self.address)
         elif not self._closed:
-            self._line.ask(self.address, station.leave, "{}")
-        self._closed = True
+            self._line.ask(self.address, station.leave, json.dumps({"run": self._run}))
+        self._closed, self._greeting = True, None
 
     def _measured(self, work: Work, cases: Sequence[Case]) -> Iterator[Ended]:
         begun = monotonic()

@@ -37,9 +37,9 @@ class Line:
         """Let a worker run a function of `runner.execution.station`."""
         options = {"workers": [address], "allow_other_workers": False, "resources": {GPU: 1}, "pure": False, "retries": 0}
         try:
-            return Asked(self._client.submit(function, asked, **options))
+            return Asked(address, self._client.submit(function, asked, **options))
         except Exception:
-            return Asked(None)
+            return Asked(address, None)
 
     def holds(self, address: str) -> bool:
         """Whether a worker is there."""
@@ -56,6 +56,12 @@ class Line:
                 elif self._asked - self._told > SILENT_S:
                     self._present = set()
             return set(self._present)
+
+    def nobody(self) -> str:
+        """Say that no worker can take part, and how one is started that can."""
+        others = sum(not lends for lends in self._lends.values())
+        told = f"{others} of its workers hold no resource {GPU}" if others else "it has no worker"
+        return f"{told}; start one with: dask worker {self._address} --nthreads 1 --resources {GPU}=1 --name NAME"
 
     def leave(self) -> None:
         """Hang up; safe to call twice."""
@@ -93,10 +99,10 @@ class Line:
 
 
 class Asked:
-    """A question to a worker; `future` is Dask's, None where it could not be asked: then it is done and has no answer."""
+    """A question to the worker at `address`; `future` is Dask's, None where it could not be asked: that has no answer."""
 
-    def __init__(self, future: Any) -> None:
-        self._future, self._over = future, threading.Event()
+    def __init__(self, address: str, future: Any) -> None:
+        self.address, self._future, self._over = address, future, threading.Event()
         if future is None:
             self._over.set()
         else:

@@ -41,11 +41,15 @@ _SIMULATED: Final = re.compile(r"simulated(?::([a-z0-9][a-z0-9_.-]*))?(?:\*\d+)?
 
 @dataclass(slots=True)
 class Station:
-    """One open device of a worker, for one run; the sentinel and what was learnt of companions stay from batch to batch."""
+    """One open device of a worker, for one run; the sentinel and what was learnt of companions stay from batch to batch.
+
+    `greeting` is the key under which Dask keeps the answer by which it was opened, for as long as the run's client wants it.
+    """
 
     run: str
     bench: Bench
     opened: Opened
+    greeting: str = ""
     sentinel: Sentinel = field(default_factory=Sentinel)
     medians: dict[str, float | None] = field(default_factory=dict)
     told: int = 0
@@ -55,11 +59,16 @@ def greet(asked: str) -> bytes:
     """Open the worker's device for a run, and tell what it is and by which software; what an earlier run left is closed.
 
     `asked` is JSON: the `run`, the `device` that the file names, how threads `wait`. The answer has the worker's `machine` as a
-    manifest describes it, or `refused`, in a sentence, where the device cannot be opened.
+    manifest describes it, or `refused`, in a sentence, where the device cannot be opened, or `busy` where another run's client is
+    there and has it.
     """
     job = json.loads(asked)
+    if _is_taken(job["run"]):
+        return _encoded({"busy": "it measures for another run; wait for that to end, or use other workers"})
     try:
-        leave(asked)
+        station: Station | None = getattr(_worker(), _KEPT, None)
+        if station is not None:
+            _give_back(station)
         bench = begin_bench(_own_device(job["device"], str(_worker().name)), job["wait"])
         try:
             opened = bench.open()
@@ -70,7 +79,7 @@ def greet(asked: str) -> bytes:
         return _encoded({"refused": str(error)})
     except Exception:
         return _encoded({"refused": traceback.format_exc(limit=-3)})
-    _keep(Station(job["run"], bench, opened))
+    _keep(Station(job["run"], bench, opened, _worker().get_current_task()))
     return _encoded(software() | {"opened": asdict(opened), "machine": describe_host()})
 
 
@@ -112,12 +121,10 @@ def measure(asked: str) -> bytes:
 
 
 def leave(asked: str) -> bytes:
-    """Give the device back that a run has open."""
+    """Give the device back that a run has open; `asked` is JSON with the `run`, since by now another one may have it."""
     station: Station | None = getattr(_worker(), _KEPT, None)
-    if station is not None:
-        _keep(None)
-        with suppress(DmalabError):
-            station.bench.close()
+    if station is not None and station.run == json.loads(asked)["run"]:
+        _give_back(station)
     return b"{}"
 
 
@@ -160,6 +167,18 @@ def _own_device(device: str, name: str) -> str:
         return "cuda" if named in ("auto", "all") else named
     slug = re.sub(r"[^a-z0-9_-]+", "-", name.lower()).strip("-_")[-64:] or "worker"
     return simulated_member(simulated[1] or "h200", slug).device
+
+
+def _give_back(station: Station) -> None:
+    _keep(None)
+    with suppress(DmalabError):
+        station.bench.close()
+
+
+def _is_taken(run: str) -> bool:
+    """Whether the client of another run is there and has the device: Dask lets go of an answer when its client is gone."""
+    station: Station | None = getattr(_worker(), _KEPT, None)
+    return station is not None and station.run != run and station.greeting in _worker().data
 
 
 def _encoded(answer: Mapping[str, Any]) -> bytes:

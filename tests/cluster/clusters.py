@@ -24,11 +24,11 @@ def free_port() -> int:
 
 
 @contextmanager
-def inside(count: int) -> Iterator[str]:
+def inside(count: int, gpus: int = 1) -> Iterator[str]:
     """Lend the address of a scheduler in this process with so many workers in this process."""
     from distributed import LocalCluster
 
-    resources: dict[str, Any] = {"resources": {"GPU": 1}}
+    resources: dict[str, Any] = {"resources": {"GPU": gpus} if gpus else {}}
     with LocalCluster(
         n_workers=count, threads_per_worker=1, processes=False, dashboard_address=":0", protocol="tcp://", **resources
     ) as cluster:

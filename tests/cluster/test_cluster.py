@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -17,6 +18,7 @@ from runner import cli
 from runner.errors import DeviceUnavailable, EnvironmentProblem
 from runner.execution import cluster, station
 from runner.execution.cluster import ClusterHall
+from runner.execution.seats import Seat
 from runner.execution.shared import Shared
 from runner.expand import expand
 from runner.flow import RunOutcome, run_experiment
@@ -121,6 +123,42 @@ def test_gpus_that_are_waited_for_and_do_not_come_are_told(file: Path, scheduler
     told = json.loads((latest(file, "out") / "manifest.json").read_text())
     assert told["refused"] == {"a GPU that --gpus counts": "2 of 3 had come 2 s after the last one"}
     assert [gpu["exit_code"] for gpu in told["gpus"]] == [0, 0]
+
+
+def test_a_worker_that_measures_for_a_run_is_not_taken_by_another_before_that_ends(file: Path, scheduler: str) -> None:
+    def until(hall: ClusterHall, come: int, busy: int) -> list[Seat]:
+        seats: list[Seat] = []
+        deadline = time.monotonic() + 60
+        while len(seats) < come or len(hall.refused) < busy:
+            seats += hall.arrivals()
+            assert time.monotonic() < deadline, hall.refused
+            time.sleep(0.05)
+        return seats
+
+    loaded = load_experiment(file)
+    with closing(ClusterHall(loaded, "simulated:test", scheduler)) as second:
+        with closing(ClusterHall(loaded, "simulated:test", scheduler)) as first:
+            seats = until(first, 2, 0)
+            assert until(second, 0, 2) == []
+            assert len(seats) == 2
+            assert all(why.startswith("it measures for another run") for why in second.refused.values())
+        # Its client is gone, as if it had been killed.
+        del seats
+        assert len(until(second, 2, 0)) == 2
+        assert second.refused == {}
+
+
+@pytest.mark.parametrize("spread", ["cases", "machines"])
+def test_a_worker_without_a_gpu_is_no_worker_and_it_is_told_how_to_start_one(
+    file: Path, monkeypatch: pytest.MonkeyPatch, spread: str
+) -> None:
+    monkeypatch.setattr(cluster, "PATIENCE_S", 2.0)
+    with inside(1, gpus=0) as address:
+        result = dmalab(file, "out", "--cluster", address, "--set", f"spread={spread}")
+    assert result.exit_code == 3, result.output
+    how = f"1 of its workers hold no resource GPU; start one with: dask worker {address} --nthreads 1 --resources GPU=1"
+    assert f"Waiting 2 s for workers: {how}" in result.output
+    assert f"no GPU could take part; the scheduler: {how}" in result.output
 
 
 def test_a_client_that_was_killed_goes_on_with_what_it_had_noted(file: Path, scheduler: str) -> None:

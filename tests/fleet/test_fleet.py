@@ -61,8 +61,9 @@ def test_each_gpu_runs_the_whole_file_and_none_is_odd_where_all_are_alike(file: 
     uuids = [f"SIM-test-{place}" for place in range(3)]
     assert [row["gpu_uuid"] for row in summary] == [uuid for uuid in uuids for _ in range(9)]
     assert {row["run_id"] for row in summary} == {json.loads((folder / "manifest.json").read_text())["run_id"]}
-    hosts = [json.loads(path.read_text())["host"] for path in folder.glob("**/manifest.json")]
-    assert len(hosts) == 4
+    manifests = [json.loads(path.read_text()) for path in folder.glob("**/manifest.json")]
+    hosts = [manifest["host"] for manifest in manifests]
+    assert len({manifest["run_id"] for manifest in manifests}) == 4
     assert all(host == hosts[0] and host["kernel"] for host in hosts)
     fleet = rows(folder / "fleet.csv")
     assert {row["fleet_verdict"] for row in fleet} == {"ok"}
