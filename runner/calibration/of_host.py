@@ -93,19 +93,21 @@ def host_copies(cases: Cases) -> tuple[list[Parameter], list[Witness]]:
     rings = list(staged_rings(cases))
     if not rings:
         return [], []
-    chunks: dict[int, set[int]] = {}
-    for model, _ in rings:
-        chunks.setdefault(model.staging_threads, set()).add(model.chunk)
-    parameters = [Parameter(("host", "copy_gb_per_s"), each) for each in sorted({_threads(model) for model, _ in rings})]
-    parameters += [Parameter(("host", "start_ns"), each) for each in sorted(chunks) if each > 1 and len(chunks[each]) > 1]
-    if any(model.staging_lanes > 1 for model, _ in rings):
-        parameters.append(HANDOVER)
-    shared = [model for model, _ in rings if _table_of(model) == SHARED]
-    # What is not the rate of one thread shows in the rings of several threads alone.
-    left = {ALONE: len(rings) - len(shared), SHARED: len(shared) - len([each for each in parameters if each.at != 1])}
-    for name, sizes in _stagers([model for model, _ in rings]).items():
-        parameters += [Parameter(("host", name), each) for each in _some(sizes - {max(sizes)}, left[name])]
+    models = [model for model, _ in rings]
+    parameters = _of_threads(models)
+    for name, sizes in _stagers(models).items():
+        parameters += [Parameter(("host", name), each) for each in _some(sizes - {max(sizes)})]
     return parameters, [witness(model, observation, "wall_ms") for model, observation in rings] + _legs_alone(rings)
+
+
+def _of_threads(rings: Sequence[Pipeline]) -> list[Parameter]:
+    """Return what threads and lanes take, as far as rings tell it."""
+    chunks: dict[int, set[int]] = {}
+    for model in rings:
+        chunks.setdefault(model.staging_threads, set()).add(model.chunk)
+    parameters = [Parameter(("host", "copy_gb_per_s"), each) for each in sorted(set(map(_threads, rings)))]
+    parameters += [Parameter(("host", "start_ns"), each) for each in sorted(chunks) if each > 1 and len(chunks[each]) > 1]
+    return parameters + ([HANDOVER] if any(model.staging_lanes > 1 for model in rings) else [])
 
 
 def guesses(parameters: Sequence[Parameter], data: Node) -> tuple[float, ...]:
@@ -142,7 +144,10 @@ def blank_tables(cases: Cases, data: Node) -> None:
         rates, host = Parameter(("host", "copy_gb_per_s")).path, data["host"]
         threads = {1, *map(_threads, rings)}
         host["copy_gb_per_s"]["by_threads"] = {each: Parameter(rates, each).value(data) for each in sorted(threads)}
-        for name, sizes in _stagers(rings).items():
+        found = _stagers(rings)
+        if SHARED not in found:
+            host.pop(SHARED, None)
+        for name, sizes in found.items():
             host[name]["by_bytes"] = _measure_of_others(host[name]["by_bytes"], max(sizes))
         host["start_ns"]["ns_by_threads"] = {1: 0}
 
@@ -157,16 +162,18 @@ def _measure_of_others(table: Mapping[int, int], largest: int) -> dict[int, int]
     return {largest: PER_MILLION} | beyond
 
 
-def _stagers(rings: Iterable[Pipeline]) -> dict[str, set[int]]:
-    """Return the bytes of all stagers of each ring, by the table that tells what copies take there."""
+def _stagers(rings: Sequence[Pipeline]) -> dict[str, set[int]]:
+    """Return the bytes of all stagers of each ring, by the table that tells what copies take there.
+
+    Several threads have one of their own where their rings tell its points beside what threads and lanes take; else theirs are
+    taken for stagers of one.
+    """
+    shared = [model for model in rings if _threads(model) > 1]
+    apart = len(shared) > MOST_POINTS + sum(each.at != 1 for each in _of_threads(rings))
     found: dict[str, set[int]] = {}
     for model in rings:
-        found.setdefault(_table_of(model), set()).add(_stager_bytes(model))
+        found.setdefault(SHARED if apart and _threads(model) > 1 else ALONE, set()).add(_stager_bytes(model))
     return found
-
-
-def _table_of(model: Pipeline) -> str:
-    return SHARED if _threads(model) > 1 else ALONE
 
 
 def _threads(model: Pipeline) -> int:
@@ -179,8 +186,8 @@ def _stager_bytes(model: Pipeline) -> int:
     return min(model.ring_slots(), model.chunks()) * model.chunk
 
 
-def _some(sizes: Iterable[int], most: int) -> list[int]:
-    """Return MOST_POINTS or `most` of these sizes at most, spread evenly over their order: more would fit the noise."""
+def _some(sizes: Iterable[int]) -> list[int]:
+    """Return MOST_POINTS of these sizes at most, spread evenly over their order: more would fit the noise."""
     ordered = sorted(sizes)
-    count = max(0, min(MOST_POINTS, most, len(ordered)))
+    count = min(MOST_POINTS, len(ordered))
     return [ordered[place * (len(ordered) - 1) // max(1, count - 1)] for place in range(count)]

@@ -65,7 +65,7 @@ scenarios:
   calls: {kind: submission, operation: [copy, launch, record], size: 4KiB, count: 200}
   copies: {kind: transfer, buffer: pinned, direction: [h2d, d2h], size: [64KiB, 1MiB, 16MiB]}
   stagers:
-    {kind: pipeline, schedule: overlapped, staging: copy, total: 64MiB, chunk: 2MiB, streams: [4, 8, 16, 32],
+    {kind: pipeline, schedule: overlapped, staging: copy, total: 64MiB, chunk: 2MiB, streams: [4, 8, 12, 16, 32],
      staging_lanes: 2}
   small:
     {kind: pipeline, schedule: overlapped, staging: copy, total: 4MiB, chunk: [64KiB, 128KiB], streams: [8, 16],
