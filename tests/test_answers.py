@@ -173,6 +173,8 @@ def test_the_sentence_of_a_run_stands_in_its_outcome_and_its_manifest(tmp_path: 
 @pytest.mark.parametrize(
     ("asked", "problem"),
     [
+        ("{job: x, among: [loop, {a: 1}]}", "text is expected, got a mapping"),
+        ("{job: x, among: [loop, [ring]]}", "text is expected, got a list"),
         ("{job: x, among: [lop]}", "there is no such scenario, got lop; allowed: loop, ring, register; did you mean loop?"),
         ("{job: x, among: [loop, loop]}", "the scenario stands here twice, got loop"),
         ("{job: x, among: [loop], metric: gb_per_s}", "this is no time, got gb_per_s"),

@@ -50,7 +50,9 @@ def _problems_among(
     first: tuple[str, Mapping[str, Cell]] | None = None
     for place, name in enumerate(among):
         loc = ("fastest", index, "among", place)
-        if isinstance(name, str) and name not in names:
+        if not isinstance(name, str):
+            continue  # the model refuses it
+        if name not in names:
             yield document.problem(loc, "there is no such scenario", allowed=", ".join(names), hint=guess(name, names))
         elif name in among[:place]:
             yield document.problem(loc, "the scenario stands here twice")

@@ -18,7 +18,7 @@ from runner.spec.load import load_experiment
 MOST_SECONDS: Final = 1.0
 """Seconds of the processor that one file may take."""
 MOST_BYTES: Final = 100 * 2**20
-"""Bytes of memory that files may take beyond what the start took."""
+"""Bytes of memory that one file may take beyond what was taken before it."""
 MOST_CASES: Final = 200
 HOSTILE: Final = r"""
 &a *a <<: [ ] { } , : - ? | > ! !!python/object/apply:os.system %YAML --- ... # " ' \x00 1e6 010 1:30 on yes ~ 0x10 .inf .nan -1
@@ -35,13 +35,15 @@ class Judge:
         self._judging = False
         self.strays: list[str] = []
         self.slowest_s = 0.0
+        self.largest_bytes = 0
         self.judge(b"name: first\nquestion: q\nscenarios: {a: {kind: transfer, direction: h2d, size: 1MiB}}\n")
-        self._start_bytes = peak_bytes()
+        self.largest_bytes = 0  # what the first file has read of modules is the start's
         sys.addaudithook(self._hear)
 
     def judge(self, content: bytes) -> bool:
         """Return whether a file of this content is an experiment; raises AssertionError or whatever else is wrong with it."""
         self._path.write_bytes(content)
+        before, peak = resident_bytes(), peak_bytes()
         begun, known = time.process_time(), False
         self._judging = True
         try:
@@ -52,14 +54,18 @@ class Judge:
         finally:
             self._judging = False
         self.slowest_s = max(self.slowest_s, time.process_time() - begun)
+        if peak_bytes() > peak:  # otherwise it took less than another one before it
+            self.largest_bytes = max(self.largest_bytes, peak_bytes() - before)
         assert not self.strays, f"written to elsewhere: {self.strays}"
         return known
 
     def check_limits(self) -> None:
-        """Raise AssertionError where a file took too long or all of them too much memory."""
+        """Raise AssertionError where a file took too long or too much memory.
+
+        Memory that whoever makes the files piles up between them is not theirs.
+        """
         assert self.slowest_s <= MOST_SECONDS, f"a file took {self.slowest_s:.2f} s"
-        grown = peak_bytes() - self._start_bytes
-        assert grown <= MOST_BYTES, f"{grown:,} bytes more than at the start"
+        assert self.largest_bytes <= MOST_BYTES, f"a file took {self.largest_bytes:,} bytes"
 
     def close(self) -> None:
         self._folder.cleanup()
@@ -76,3 +82,8 @@ class Judge:
 def peak_bytes() -> int:
     """Return the most memory that this process has had in RAM so far."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def resident_bytes() -> int:
+    """Return the memory that this process has in RAM now."""
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * resource.getpagesize()
