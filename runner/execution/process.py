@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -97,6 +98,24 @@ class Child:
         self._words.seek(max(0, size - MOST_WORDS))
         lines = [line.strip() for line in self._words.read().decode(errors="replace").splitlines() if line.strip()]
         return f"; its last words: {' / '.join(lines[-LAST_WORDS:])}" if lines else ""
+
+
+def spoken_with(module: str) -> tuple[Child, socket.socket]:
+    """Start a process whose first descriptor is an end of a pair of sockets; return it and the other end, which is the caller's.
+
+    Raises EnvironmentProblem where that cannot be had.
+    """
+    try:
+        mine, theirs = socket.socketpair()
+    except OSError as error:
+        raise EnvironmentProblem(f"no process can be spoken with: {error.strerror or error}; raise ulimit -n") from error
+    try:
+        return Child(module, (theirs.fileno(),)), mine
+    except BaseException:
+        mine.close()
+        raise
+    finally:
+        theirs.close()
 
 
 def end_with_parent(pipe: int) -> None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from runner.errors import EnvironmentProblem
-from runner.execution.process import Child
+from runner.execution.process import Child, spoken_with
 
 WORKER: Final = "DMALAB_WORKER"
 """A variable: `process` lets a simulated device, too, run in a process of its own, as all do that have faults injected."""
@@ -109,17 +109,7 @@ def wait_for_leaving() -> None:
 
 
 def _start() -> Started:
-    try:
-        mine, theirs = socket.socketpair()
-    except OSError as error:
-        raise EnvironmentProblem(f"no process can be spoken with: {error.strerror or error}; raise ulimit -n") from error
-    try:
-        return Started(Child("runner.execution.sweeper", (theirs.fileno(),)), mine, dict(os.environ))
-    except BaseException:
-        mine.close()
-        raise
-    finally:
-        theirs.close()
+    return Started(*spoken_with("runner.execution.sweeper"), dict(os.environ))
 
 
 def _likely(arguments: Sequence[str]) -> bool:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
@@ -23,7 +22,7 @@ from runner.errors import EnvironmentProblem
 from runner.execution.as_one import AsOne
 from runner.execution.local import Sweep
 from runner.execution.messages import connection
-from runner.execution.process import Child, end_with_parent
+from runner.execution.process import end_with_parent, spoken_with
 from runner.execution.records import Ended
 from runner.execution.work import Work
 from runner.expand import Case
@@ -143,10 +142,8 @@ class _Helper:
     """A process, the way to speak with it, and the place of the stretch that it is at."""
 
     def __init__(self, begin: _Begin) -> None:
-        mine, theirs = socket.socketpair()
-        with mine, theirs:
-            self.child = Child("runner.execution.spread", (theirs.fileno(),))
-            self.wire = connection(mine.detach())
+        self.child, wire = spoken_with("runner.execution.spread")
+        self.wire = connection(wire.detach())
         self.wire.send(begin)
         self.place: int | None = None
 
