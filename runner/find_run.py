@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from runner.errors import InputError
+from runner.execution.journal import NAME as JOURNAL
 
 SUMMARY: Final = "summary.csv"
-JOURNAL: Final = "journal.jsonl"
 MOST_NAMED: Final = 8
 """Runs that a question lists."""
 _FILES: Final = frozenset(

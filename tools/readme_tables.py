@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from runner.units import digits
 from runner.verdicts import limit_text, measured_text
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -73,7 +74,7 @@ def overlap(rows: Sequence[Row]) -> list[str]:
     loop = _only(good, lambda row: row["scenario"] == "serialized")
     rings = [row for row in good if row["scenario"] == "overlapped"]
     example = _only(rings, lambda row: (int(row["chunk_bytes"]), row["streams"]) == (32 * MIB, "3"))
-    best = min(rings, key=lambda row: float(row["median_wall_ms"]))
+    best = min(rings, key=_wall_ms)
     named = [("serialized pageable loop", loop), ("ring of pinned slots", example), ("best ring of pinned slots", best)]
     head = ["pipeline", "chunk", "streams", "ms", "speedup"]
     body = [
@@ -81,7 +82,7 @@ def overlap(rows: Sequence[Row]) -> list[str]:
             name,
             f"{int(row['chunk_bytes']) // MIB} MiB",
             row["streams"],
-            f"{float(row['median_wall_ms']):.1f}",
+            f"{_wall_ms(row):.1f}",
             f"{float(row['speedup']):.2f}x",
         ]
         for name, row in named
@@ -131,7 +132,7 @@ def fastest(rows: Sequence[Row]) -> list[str]:
             f"{int(row['chunk_bytes']) // MIB} MiB",
             row["streams"],
             f"{row['staging_lanes']} x {row['staging_threads']}",
-            f"{_wall_ms(row):.4g}",
+            digits(_wall_ms(row)),
         ]
         for way, row in sorted(ways.items(), key=lambda pair: _wall_ms(pair[1]))
     ]
