@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
 from speed_goals import Goal, Seen, Verdict
 
+from runner.execution.ready import WORKER
 from runner.measure.spent import MEASURING
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -52,6 +54,11 @@ class Run:
         return sum(self.seconds.values()) - self.measuring_s
 
 
+ISOLATION: Final = Goal("the two in a process of their own, beside in that of the command", "", lambda works: None, at_most=1.05)
+TURNS: Final = (("here", ""), ("", "here"))
+"""Where the device is in the runs that are compared, in order: each place comes first once."""
+
+
 def judged_runs(folder: Path, device: str) -> tuple[list[Run], list[Verdict]]:
     """Make all runs and judge them; a run that fails is a goal missed, with the reason."""
     runs: list[Run] = []
@@ -62,6 +69,10 @@ def judged_runs(folder: Path, device: str) -> tuple[list[Run], list[Verdict]]:
         verdicts += [SECONDS.verdict(seconds_of(both)), SHARE.verdict(share_of(both))]
     except (OSError, RuntimeError, ValueError, KeyError, subprocess.SubprocessError) as error:
         verdicts += [goal.verdict(None, trouble=str(error)) for goal in (SECONDS, SHARE)]
+    try:
+        verdicts.append(ISOLATION.verdict(isolation_of(folder, device)))
+    except (OSError, RuntimeError, ValueError, KeyError, subprocess.SubprocessError) as error:
+        verdicts.append(ISOLATION.verdict(None, trouble=str(error)))
     try:
         few, many = (run(grid(folder, cases), folder / str(cases), device) for cases in (FEW, CASES))
         runs += [few, many]
@@ -88,6 +99,19 @@ def share_of(runs: Sequence[Run]) -> Seen:
     return Seen(sum(each.measuring_s for each in runs) / wall, told)
 
 
+def isolation_of(folder: Path, device: str) -> Seen:
+    """Return how much longer whole processes take whose device is in a process of its own, by the faster of two runs each."""
+    seconds: dict[tuple[str, str], list[float]] = {}
+    for turn, places in enumerate(TURNS):
+        for place in places:
+            for name in EXPERIMENTS:
+                made = run(name, folder / f"{name}-{place or 'apart'}-{turn}", device, {WORKER: place})
+                seconds.setdefault((name, place), []).append(made.wall_s)
+    apart, here = (sum(min(seconds[name, place]) for name in EXPERIMENTS) for place in ("", "here"))
+    told = ", ".join(f"{name} {min(seconds[name, '']):.2f} for {min(seconds[name, 'here']):.2f} s" for name in EXPERIMENTS)
+    return Seen(apart / here, told)
+
+
 def overhead_of(few: Run, many: Run) -> Seen:
     """Return the milliseconds that one more case takes beside its plays, from two runs that differ in their number of cases."""
     value = (many.beside_s - few.beside_s) / (CASES - FEW) * 1e3
@@ -96,11 +120,19 @@ def overhead_of(few: Run, many: Run) -> Seen:
     )
 
 
-def run(experiment: str, out: Path, device: str) -> Run:
-    """Run an experiment in a process of its own; raises RuntimeError where it gives no numbers."""
+def run(experiment: str, out: Path, device: str, variables: Mapping[str, str] | None = None) -> Run:
+    """Run an experiment as a command, with more variables; raises RuntimeError where it gives no numbers."""
     command = [sys.executable, "-m", "runner", "run", experiment, "--device", device, "--out", str(out)]
     begun = time.perf_counter()
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env=os.environ | dict(variables or {}),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
     wall = time.perf_counter() - begun
     if done.returncode not in (0, 5):  # 5: an expectation was missed, which is no business of a clock
         raise RuntimeError(f"the run of {experiment} gave {done.returncode}: {(done.stderr or done.stdout).strip()[:300]}")

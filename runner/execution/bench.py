@@ -133,4 +133,4 @@ def _in_process(device: str) -> bool:
         return True
     if os.environ.get(WORKER) == "process" or os.environ.get(FAULTS):
         return False
-    return device.startswith("simulated") or importlib.util.find_spec("pycuda") is None
+    return os.environ.get(WORKER) == "here" or device.startswith("simulated") or importlib.util.find_spec("pycuda") is None

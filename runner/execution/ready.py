@@ -20,7 +20,8 @@ from runner.errors import EnvironmentProblem
 from runner.execution.process import Child, spoken_with
 
 WORKER: Final = "DMALAB_WORKER"
-"""A variable: `process` lets a simulated device, too, run in a process of its own, as all do that have faults injected."""
+"""A variable: `process` lets a simulated device, too, run in a process of its own, as all do that have faults injected; `here`
+keeps a real one in the process of the command, where a case that breaks the device takes the rest of the run with it."""
 LEAVES_S: Final = 60.0
 """Seconds that a process may take to give its device back."""
 
@@ -118,5 +119,7 @@ def _likely(arguments: Sequence[str]) -> bool:
         return False
     if os.environ.get(WORKER) == "process":
         return True
+    if os.environ.get(WORKER) == "here":
+        return False
     asked = any(word in argument for word in _ELSEWHERE for argument in arguments)
     return not asked and importlib.util.find_spec("pycuda") is not None

@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from runner.device.select import open_device
 from runner.errors import EnvironmentProblem
 from runner.execution import ready
-from runner.execution.bench import begin_bench
+from runner.execution.bench import Here, begin_bench
 from runner.execution.isolated import play_apart
 from runner.execution.ready import WORKER, discard, make_ready, see_off, seen_off_later, taken
 from runner.execution.spread import Spread
@@ -102,6 +103,16 @@ def test_no_process_is_started_where_no_real_device_is_asked_for(more: list[str]
     monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
     make_ready(["run", "overlap", *more])
     assert not ready._ready
+
+
+def test_a_variable_keeps_a_real_device_in_the_process_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(WORKER, "here")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
+    make_ready(["run", "overlap"])
+    assert not ready._ready
+    monkeypatch.setattr("runner.execution.bench.open_device", lambda name, wait: open_device("simulated:test", wait))
+    with closing(begin_bench("cuda", "spin")) as bench:
+        assert isinstance(bench, Here)
 
 
 def test_a_run_takes_one_process_and_leaves_none(tmp_path: Path) -> None:
