@@ -97,7 +97,7 @@ def host_copies(cases: Cases) -> tuple[list[Parameter], list[Witness]]:
     parameters = _of_threads(models)
     for name, sizes in _stagers(models).items():
         parameters += [Parameter(("host", name), each) for each in _some(sizes - {max(sizes)})]
-    return parameters, [witness(model, observation, "wall_ms") for model, observation in rings] + _legs_alone(rings)
+    return parameters, [witness(model, observation, "wall_ms") for model, observation in rings]
 
 
 def _of_threads(rings: Sequence[Pipeline]) -> list[Parameter]:

@@ -12,6 +12,9 @@ Path = tuple[str, ...]
 Node = dict[str, Any]
 _TABLES: Final[dict[str, tuple[float, bool]]] = {"by_threads": (1e-6, True), "by_bytes": (1, False), "ns_by_threads": (0, False)}
 """The tables that a node can have: the least value of each, and whether it has more than whole numbers."""
+_ONCE: Final = ("first_h2d", "first_d2h")
+"""Curves of what only the first operation of a play takes longer: nothing for no bytes, and no more beyond the last point, since what
+larger ones take is told by cases that do not tell it from what each of them takes."""
 _DIGITS: Final = 8
 """Significant digits of a rate in a file: more than any clock tells."""
 
@@ -46,7 +49,11 @@ def with_values(data: Node, parameters: Sequence[Parameter], values: Iterable[fl
         else:
             points.setdefault(parameter.path, []).append((parameter.at, value))
     for path, found in points.items():
-        _set_points(node_at(changed, path), sorted(found))
+        node = node_at(changed, path)
+        if path[-1] in _ONCE:
+            _set_step(node, sorted(found))
+        else:
+            _set_points(node, sorted(found))
     return changed
 
 
@@ -100,6 +107,13 @@ def _set_curve(node: Node, points: list[tuple[int, float]]) -> None:
         slope = (times[1] - times[0]) / (sizes[1] - sizes[0]) if len(points) > 1 else 0.0
         sizes, times = [0, *sizes], [max(0, round(times[0] - slope * sizes[0])), *times]
     node["points"] = [[size, time] for size, time in zip(sizes, times, strict=True)]
+
+
+def _set_step(node: Node, points: list[tuple[int, float]]) -> None:
+    """Write a curve through points that begins with nothing and stays as it is after the last one."""
+    times = accumulate((max(0.0, time) for _, time in points), max)
+    node.pop("then_gb_per_s", None)
+    node["points"] = [[0, 0], *([size, round(time)] for (size, _), time in zip(points, times, strict=True))]
 
 
 def _on_lines(node: Node, at: int) -> float:

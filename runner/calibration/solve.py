@@ -109,22 +109,27 @@ def _all_at_once(
     problem = _Problem(data, [step.parameters[at] for at in seen], step.witnesses, simulator)
     followers = [followers[at] for at in seen]
     weights = [NOISE / max(NOISE, each.spread) for each in step.witnesses]
-    found = least_squares(
-        lambda values: [problem.errors(values, everyone)[place] * weight for place, weight in enumerate(weights)],
-        [start[at] for at in seen],
-        jac=lambda values: [
-            [slope * weight for slope in row] for row, weight in zip(problem.jacobian(values, followers), weights, strict=True)
-        ],
-        bounds=(0.0, float("inf")),
-        x_scale=[max(abs(start[at]), _least(step.parameters[at])) for at in seen],
-        loss="soft_l1",
-        f_scale=NOISE,
-        xtol=NEAR,
-        ftol=NEAR,
-        gtol=None,
-        max_nfev=MOST_TRIALS,
-    )
-    return problem.parameters, [float(value) for value in found.x]
+    values = [start[at] for at in seen]
+    # Squares first: from a start that is far off, a loss that bears outliers takes the cases that are left behind for some.
+    for loss in ("linear", "soft_l1"):
+        found = least_squares(
+            lambda values: [problem.errors(values, everyone)[place] * weight for place, weight in enumerate(weights)],
+            values,
+            jac=lambda values: [
+                [slope * weight for slope in row]
+                for row, weight in zip(problem.jacobian(values, followers), weights, strict=True)
+            ],
+            bounds=(0.0, float("inf")),
+            x_scale=[max(abs(value), _least(each)) for value, each in zip(values, problem.parameters, strict=True)],
+            loss=loss,
+            f_scale=NOISE,
+            xtol=NEAR,
+            ftol=NEAR,
+            gtol=None,
+            max_nfev=MOST_TRIALS,
+        )
+        values = [float(value) for value in found.x]
+    return problem.parameters, values
 
 
 @dataclass(slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from heapq import heappop
+from math import log2
 from typing import Any, Final
 
 from runner import operations as ops
@@ -70,7 +71,7 @@ class Play:
         calls, timing = profile.calls, profile.engines
         self.calls = calls
         self.copy_ns, self.launch_ns, self.record_ns = calls.copy_ns.value, calls.launch_ns.value, calls.record_ns.value
-        self.handover_ns = 0 if calls.handover_ns is None else calls.handover_ns.value
+        self.handover_ns = 0 if calls.handover_ns is None else round(calls.handover_ns.value * log2(max(1, len(self.lanes))))
         self.stream_wait_ns, self.host_wait_ns = calls.stream_wait_ns.value, calls.host_wait_ns.value
         self.handoff_ns, self.timed_event_ns = timing.handoff_ns.value, timing.timed_event_ns.value
         self.cold_copy = calls.cold_copy
