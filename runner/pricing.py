@@ -24,7 +24,7 @@ from runner.spec.load import LoadedExperiment
 
 PRICED_CASES: Final = 60
 """Cases that are really played on the simulated device; the others are taken to cost the mean of these."""
-PRICED_OPERATIONS: Final = 20_000
+PRICED_OPERATIONS: Final = 30_000
 """Operations after which no further case is played, so that the price of large pipelines does not take seconds itself."""
 SHOWN_CASES: Final = 12
 FILLED_BYTES_PER_SECOND: Final = 20e9

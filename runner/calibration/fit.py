@@ -35,6 +35,13 @@ _MAY_BE_NOTHING: Final[dict[Path, Node]] = {
     ("host", "start_ns"): {"ns_by_threads": {1: 0}},
 }
 """What a profile may leave out, and how it is there without costing anything."""
+_PART_OF: Final[dict[Path, Path]] = {
+    ("staging", "first_h2d"): ("kinds", "pageable", "h2d"),
+    ("staging", "first_d2h"): ("kinds", "pageable", "d2h"),
+    ("host", "start_ns"): ("host", "copy_gb_per_s"),
+    ("engines", "kernel_gap_ns"): ("engines", "kernel"),
+}
+"""What is in the time of another parameter's witnesses: where that one is fitted and no case tells the two apart, it has it all."""
 _LEADING: Final = ("name", "description", "source", "fit")
 
 
@@ -67,7 +74,10 @@ def fit_profile(run: ObservedRun, name: str, base: str = FIRST_GUESS, tell: Call
         fitted += [(parameter.path, step.how) for parameter in parameters]
     if not fitted:
         raise InputError(f"{run.folder} has no case that tells of any parameter of a profile; run calibrate.yaml")
-    for path in before.keys() - dict(fitted).keys():
+    found = dict(fitted).keys()
+    for path in before.keys() - found:
+        if _PART_OF.get(path) in found:
+            continue
         node_at(data, path[:-1])[path[-1]] = before[path]
     for path, how in dict(fitted).items():
         data = with_source(data, [path], how, source)

@@ -88,7 +88,8 @@ def host_copies(cases: Cases) -> tuple[list[Parameter], list[Witness]]:
     """Return rates by threads, what threads take to begin, what stagers save that lie in the caches, and what lanes cost each
     other's calls, with their witnesses.
 
-    All of them show in the time of staged rings. The legs of the largest stagers by one thread keep rates and savings apart.
+    All of them show in the time of staged rings, and not in that of their legs: in a ring the stagers were last touched by an
+    engine. The largest stagers are the measure of the others, which keeps rates and savings apart.
     """
     rings = list(staged_rings(cases))
     if not rings:
@@ -117,19 +118,6 @@ def guesses(parameters: Sequence[Parameter], data: Node) -> tuple[float, ...]:
     """
     least = GUESS_NS if HANDOVER in parameters else 0.0
     return tuple(parameter.value(data) or least for parameter in parameters)
-
-
-def _legs_alone(rings: Sequence[tuple[Pipeline, Observation]]) -> list[Witness]:
-    """Return the legs of the host's copies of the largest stagers by one thread."""
-    alone = [(model, observation) for model, observation in rings if _threads(model) == 1]
-    largest = max((_stager_bytes(model) for model, _ in alone), default=0)
-    found = []
-    for model, observation in alone:
-        legs = model.companions()
-        if _stager_bytes(model) == largest:
-            names = [name for name in ("leg_host_in", "leg_host_out") if f"{name}_ms" in observation.figures and name in legs]
-            found += [Witness(legs[name], "leg_ms", observation.figures[f"{name}_ms"]) for name in names]
-    return found
 
 
 def blank_tables(cases: Cases, data: Node) -> None:

@@ -13,8 +13,8 @@ Node = dict[str, Any]
 _TABLES: Final[dict[str, tuple[float, bool]]] = {"by_threads": (1e-6, True), "by_bytes": (1, False), "ns_by_threads": (0, False)}
 """The tables that a node can have: the least value of each, and whether it has more than whole numbers."""
 _ONCE: Final = ("first_h2d", "first_d2h")
-"""Curves of what only the first operation of a play takes longer: nothing for no bytes, and no more beyond the last point, since what
-larger ones take is told by cases that do not tell it from what each of them takes."""
+"""Curves of what only the first operation of a play takes longer: nothing for no bytes, and no more beyond the last point, since
+cases of larger ones do not tell it from what each of them takes."""
 _DIGITS: Final = 8
 """Significant digits of a rate in a file: more than any clock tells."""
 

@@ -25,7 +25,7 @@ NOISE: Final = 0.05
 """Errors that are larger than this share count less than by their square, so that one disturbed case does not bend the others."""
 CLOSE: Final = 1e-6
 """Witnesses that are this near to what was measured fit."""
-NEAR: Final = 1e-4
+NEAR: Final = 1e-5
 """Parameters with many witnesses are found once a step changes them, or the squared errors, by less than this share."""
 SETTLED: Final = 0.5
 SETTLED_RATE: Final = 1e-7

@@ -243,7 +243,7 @@ def test_what_lanes_cost_reads_back(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     data["host"]["shared_stager_ppm"] = {"by_bytes": sizes} | noted
     user_folder().mkdir(parents=True)
     (user_folder() / "lanes.yaml").write_text(profile_text(data), encoding="utf-8")
-    found = as_profile(fit_profile(observed(LANES, tmp_path), "mine").data, "mine")
+    found = as_profile(fit_profile(observed(LANES, tmp_path), "mine", base="test").data, "mine")
     assert found.calls.handover_ns is not None
     assert found.calls.handover_ns.value == pytest.approx(6000, rel=0.05)
     assert found.host.shared_stager_ppm is not None

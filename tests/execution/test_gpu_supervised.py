@@ -54,7 +54,7 @@ def test_an_illegal_address_costs_its_own_case_alone(bench: Bench) -> None:
 @pytest.mark.alone
 def test_processes_that_are_replaced_leave_no_memory_behind(bench: Bench) -> None:
     dies = DiesPlayed(kind="transfer", direction="h2d", size=2**24)
-    results = swept(bench, *[dies, copy(1)] * count(2, 50))
+    results = swept(bench, *[dies, copy(1)] * count(2, 50), copy(64))
     assert {(type(result.case.model), result.status) for result in results} == {(DiesPlayed, "failed"), (Transfer, "ok")}
     before, after = bench.open().facts, bench.facts_at_end()
     assert after is not None

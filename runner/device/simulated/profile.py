@@ -103,7 +103,9 @@ class Calls(BaseModel):
         None, description="What a copy takes longer after a launch, and a launch after a copy; nothing where omitted."
     )
     handover_ns: Value | None = Field(
-        None, description="What a call takes longer that had to wait for one of another lane; nothing where omitted."
+        None,
+        description="What a call takes longer that had to wait for one of another lane, where there are two lanes; of more lanes "
+        "by the logarithm of their number, of four twice as much. Nothing where omitted.",
     )
     launch_ns: Value = Field(description="One kernel launch.")
     record_ns: Value = Field(description="Recording an event.")
