@@ -41,7 +41,7 @@ _PART_OF: Final[dict[Path, Path]] = {
     ("host", "start_ns"): ("host", "copy_gb_per_s"),
     ("engines", "kernel_gap_ns"): ("engines", "kernel"),
 }
-"""What is in the time of another parameter's witnesses: where that one is fitted and no case tells the two apart, it has it all."""
+"""What is in the time of another parameter's witnesses: where that one is fitted and no case tells them apart, it has it all."""
 _LEADING: Final = ("name", "description", "source", "fit")
 
 

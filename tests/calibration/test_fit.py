@@ -235,6 +235,21 @@ def test_first_copies_of_ordinary_memory_and_rows_of_small_ones_read_back(
     assert node_at(found.data, ("engines", "row_h2d_ns"))["value"] == pytest.approx(3_000, rel=0.01)
 
 
+def test_what_a_first_copy_takes_longer_goes_on_as_it_is_beyond_the_longest_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Single copies of 16 MiB cannot tell it from what each of them takes: it must not grow there, and swallow all of it."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    data = profile_data("test")
+    data["staging"]["first_d2h"] = {"how": "assumed", "source": "a test", "points": [[0, 0], [MIB, 40_000], [4 * MIB, 100_000]]}
+    user_folder().mkdir(parents=True)
+    (user_folder() / "colder.yaml").write_text(profile_text(data | {"name": "colder"}), encoding="utf-8")
+    profile = as_profile(fit_profile(observed(ROWS, tmp_path, "simulated:colder"), "other", base="test").data, "other")
+    assert curve_of(profile, ("staging", "first_d2h")).ns(64 * MIB) == pytest.approx(100_000, rel=0.01)
+    truth, found = (curve_of(each, ("kinds", "pageable", "d2h")) for each in (as_profile(data, "test"), profile))
+    assert found.ns(16 * MIB) == pytest.approx(truth.ns(16 * MIB), rel=0.01)
+
+
 def test_what_lanes_cost_reads_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     noted, data = {"how": "assumed", "source": "a test"}, profile_data("test") | {"name": "lanes"}
