@@ -172,7 +172,7 @@ class ClusterHall:
         if answer is None:
             self._known.discard(address)
             return None
-        name, why = f"worker {address}", _unfit(answer)
+        name, why = f"worker {address}", _misfit(answer)
         if "busy" in answer:
             self._known.discard(address)
             self._busy_until[address] = monotonic() + BUSY_S
@@ -203,7 +203,7 @@ def _count(address: str) -> int:
     return int(number)
 
 
-def _unfit(answer: Mapping[str, Any]) -> str:
+def _misfit(answer: Mapping[str, Any]) -> str:
     """Say why a worker cannot take part, empty where it can."""
     if "refused" in answer:
         return str(answer["refused"])

@@ -40,7 +40,7 @@ class Processes:
 
     def __init__(self, folder: Path, environment: dict[str, str] | None = None, tls: Path | None = None) -> None:
         self.folder = folder
-        self.environment = os.environ | {"PYTHONPATH": str(ROOT)} | (environment or {})
+        self.environment = os.environ | (environment or {})
         self.port = free_port()
         self.address = f"{'tls' if tls else 'tcp'}://127.0.0.1:{self.port}"
         files = {"ca-file": "ca.pem", "cert": "cert.pem", "key": "key.pem"}
@@ -51,10 +51,10 @@ class Processes:
         protocol = ["--protocol", "tls"] if self.tls else []
         self._start("scheduler", "--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard", *protocol, *self.tls)
 
-    def worker(self, name: str) -> None:
-        """Start a worker without a nanny: what dies stays dead."""
+    def worker(self, name: str, root: Path = ROOT) -> None:
+        """Start a worker without a nanny, with the dmalab of a checkout: what dies stays dead."""
         more = ["--nthreads", "1", "--resources", "GPU=1", "--no-nanny", "--no-dashboard", "--name", name]
-        self._start("worker", self.address, *more, *self.tls, called=name)
+        self._start("worker", self.address, *more, *self.tls, called=name, root=root)
 
     def kill(self, name: str) -> None:
         process = self.running.pop(name)
@@ -76,11 +76,11 @@ class Processes:
         for name in list(self.running):
             self.kill(name)
 
-    def _start(self, *arguments: str, called: str = "scheduler") -> None:
+    def _start(self, *arguments: str, called: str = "scheduler", root: Path = ROOT) -> None:
         with (self.folder / f"{called}.log").open("ab") as log:
             self.running[called] = subprocess.Popen(
                 [sys.executable, "-m", "distributed.cli.dask_" + arguments[0], *arguments[1:]],
-                env=self.environment,
+                env=self.environment | {"PYTHONPATH": str(root)},
                 stdout=log,
                 stderr=log,
                 cwd=self.folder,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -23,7 +24,7 @@ from runner.execution.shared import Shared
 from runner.expand import expand
 from runner.flow import RunOutcome, run_experiment
 from runner.spec.load import list_experiments, load_experiment
-from tests.cluster.clusters import Processes, inside
+from tests.cluster.clusters import ROOT, Processes, inside
 from tests.cluster.watches import Watch
 
 pytest.importorskip("distributed")
@@ -200,6 +201,25 @@ def test_a_worker_that_is_killed_costs_nothing_and_a_new_one_is_taken_in(file: P
     same_cells(file, "out")
 
 
+def test_a_worker_with_other_sources_is_refused_by_name_and_the_others_do_it_all(file: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(ROOT / "runner", other / "runner", ignore=shutil.ignore_patterns("__pycache__", "assets"))
+    with (other / "runner" / "units.py").open("a", encoding="utf-8") as source:
+        source.write("# changed\n")
+    with closing(Processes(tmp_path)) as processes:
+        processes.scheduler()
+        processes.worker("same")
+        processes.worker("changed", other)
+        processes.wait_for(2)
+        done = dmalab(file, "out", "--cluster", processes.address, "--gpus", "2")
+    assert done.exit_code == 0, done.output
+    fleet = json.loads((latest(file, "out") / "manifest.json").read_text())["fleet"]
+    ((worker, why),) = fleet["refused"].items()
+    assert worker.startswith("worker tcp://127.0.0.1:")
+    assert why == "the sources of its dmalab are others than here, though the version is the same"
+    same_cells(file, "out")
+
+
 def test_every_case_of_every_file_comes_through_json_as_it_was() -> None:
     for path in list_experiments().values():
         for case in expand(load_experiment(path)):
@@ -217,7 +237,7 @@ def test_every_case_of_every_file_comes_through_json_as_it_was() -> None:
     ],
 )
 def test_a_worker_that_does_not_fit_is_told_why(changed: dict[str, str], words: str) -> None:
-    why = cluster._unfit(station.software() | changed)
+    why = cluster._misfit(station.software() | changed)
     assert words in why
     assert bool(why) == bool(changed)
 
