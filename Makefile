@@ -39,7 +39,7 @@ endef
 # The driver, not the toolkit, decides whether there is a GPU to ask.
 DRIVER := $(shell command -v nvidia-smi 2>/dev/null || ldconfig -p 2>/dev/null | sed -n 's/.*libcuda\.so\.1.*=> //p' | head -n 1)
 
-.PHONY: help run plan validate list claims doctor calibrate validate-model test test-install test-cluster soak check types \
+.PHONY: help run plan validate list claims doctor calibrate validate-model test test-slow test-install test-cluster soak check types \
   bench bench-cluster bench-gpu tables cuda wheels lock schema clean docs reference experiment-given
 .DEFAULT_GOAL := help
 
@@ -104,14 +104,17 @@ validate-model: $(STAMP) ## hold the calibrated profile's predictions against wh
 	[ -z "$$DMALAB_OUT" ] || set -- "$$@" --runs "$$DMALAB_OUT"; \
 	$(PY) -m runner validate-model "$$@" $$DMALAB_ARGS
 
-test: $(STAMP) ## run the tests; those that need a GPU run one by one where there is one
+test: $(STAMP) ## run the tests, but for the slow ones; those that need a GPU run one by one where there is one
 ifeq ($(DRIVER),)
-	$(PY) -m pytest -q -n auto -r fE
+	$(PY) -m pytest -q -n auto -r fE -m "not slow"
 else
-	$(PY) -m pytest -q -n auto -m "not gpu"
+	$(PY) -m pytest -q -n auto -m "not gpu and not slow"
 	$(PY) -m pytest -q -n auto --maxprocesses 8 -m "gpu and not alone"
 	$(PY) -m pytest -q -m "gpu and alone"
 endif
+
+test-slow: $(STAMP) ## run the slow tests: pages in a browser, what docs say, clusters of processes, searches of everything
+	$(PY) -m pytest -q -n auto -r fE -m slow
 
 soak: $(STAMP) ## run the tests of chance in full: kills at 200 moments, 100,000 files; an hour. SHARE=0.1 does a tenth
 	@$(PY) -c 'import atheris' 2>/dev/null || $(PY) -m pip install --quiet --disable-pip-version-check 'atheris>=2.3' || \

@@ -20,6 +20,7 @@ def search(job: Job, profile: str = "test", most_threads: int = 4) -> Search:
     return Search(SimulatedDevice(load_profile(profile)), job, most_threads)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("profile", "most_threads", "page_locked", "work"),
     [
@@ -39,6 +40,7 @@ def test_it_ends_within_3_percent_of_the_best_of_all(profile: str, most_threads:
     assert found.times_ms.keys() <= everything.times_ms.keys(), "it goes nowhere else"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page_locked", [False, True])
 @pytest.mark.parametrize(("profile", "most_threads"), [("test", 4), ("h200", 16)])
 def test_it_costs_less_than_a_tenth_of_trying_all(profile: str, most_threads: int, page_locked: bool) -> None:

@@ -354,6 +354,7 @@ def test_a_full_disk_under_the_tables_is_one_sentence_and_3(small: Path, monkeyp
     assert "cannot be written: No space left on device" in result.stderr
 
 
+@pytest.mark.slow
 def test_a_run_that_is_ended_from_outside_keeps_what_was_measured(small: Path, tmp_path: Path) -> None:
     chunks = ", ".join(f"{4 * n}KiB" for n in range(1, 400))
     small.write_text(SMALL.replace("[8KiB, 16KiB]", f"[{chunks}]").replace("total: 64KiB, chunk: [", "total: 16MiB, chunk: ["))

@@ -91,6 +91,7 @@ def test_tables_are_those_of_the_published_runs(name: str) -> None:
     assert found == expected, "make tables writes them"
 
 
+@pytest.mark.slow
 def test_tables_are_made_from_runs(tmp_path: Path) -> None:
     for name in [name for name in TABLES if name != "speed"]:
         verb = ["claims"] if name == "claims" else ["run", name]

@@ -12,6 +12,8 @@ import pytest
 
 from tests.docs.blocks import blocks_of
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = "ALLOCATE: Final[dict[str, Allocate]] = {\n"
 KNOWN_TO_BOTH = """

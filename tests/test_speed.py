@@ -122,6 +122,7 @@ def test_a_run_is_judged_by_what_its_manifest_says(runs: ModuleType) -> None:
     assert runs.overhead_of(few, many).value == pytest.approx(5.0)
 
 
+@pytest.mark.slow
 def test_runs_are_made_in_processes_and_one_that_fails_is_a_goal_missed(
     runs: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -145,6 +145,7 @@ def test_without_pyarrow_a_sentence_says_what_to_install(folder: Path, monkeypat
         export_run(folder, ExportForm.parquet)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(SOFFICE is None, reason="LibreOffice is not installed")
 @pytest.mark.parametrize(
     ("name", "reading"),

@@ -219,6 +219,7 @@ def test_a_profile_is_named_by_its_device(device: str, name: str) -> None:
     assert name_for(device) == name
 
 
+@pytest.mark.slow
 def test_first_copies_of_ordinary_memory_and_rows_of_small_ones_read_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -250,6 +251,7 @@ def test_what_a_first_copy_takes_longer_goes_on_as_it_is_beyond_the_longest_row(
     assert found.ns(16 * MIB) == pytest.approx(truth.ns(16 * MIB), rel=0.01)
 
 
+@pytest.mark.slow
 def test_what_lanes_cost_reads_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     noted, data = {"how": "assumed", "source": "a test"}, profile_data("test") | {"name": "lanes"}

@@ -174,6 +174,7 @@ def test_a_client_that_was_killed_goes_on_with_what_it_had_noted(file: Path, sch
     same_cells(file, "out")
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_costs_nothing_and_a_new_one_is_taken_in(file: Path, tmp_path: Path) -> None:
     """Slowed by a fault, so that both are at work when one dies; its cases go to the other and to the new one."""
     faults = json.dumps([{"fault": "slow_case", "seconds": 0.05}])
@@ -201,6 +202,7 @@ def test_a_worker_that_is_killed_costs_nothing_and_a_new_one_is_taken_in(file: P
     same_cells(file, "out")
 
 
+@pytest.mark.slow
 def test_a_worker_with_other_sources_is_refused_by_name_and_the_others_do_it_all(file: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     shutil.copytree(ROOT / "runner", other / "runner", ignore=shutil.ignore_patterns("__pycache__", "assets"))

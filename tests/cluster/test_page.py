@@ -19,9 +19,12 @@ from tests.cluster.clusters import ROOT, free_port
 from tests.docs.blocks import blocks_of
 
 pytest.importorskip("distributed")
-pytestmark = pytest.mark.skipif(
-    not sys.platform.startswith("linux") or shutil.which("hostname") is None, reason="the recipes are for Linux"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not sys.platform.startswith("linux") or shutil.which("hostname") is None, reason="the recipes are for Linux"
+    ),
+]
 
 SSH = """#!/bin/sh
 # The other machine is this one.

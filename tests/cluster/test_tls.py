@@ -68,6 +68,7 @@ def dmalab(folder: Path, *arguments: str) -> Result:
     return CliRunner().invoke(cli.app, ["run", str(file), "--out", str(folder / "out"), "--no-report", *arguments])
 
 
+@pytest.mark.slow
 def test_with_a_certificate_of_the_authority_a_run_goes_through(tmp_path: Path, ours: Path, address: str) -> None:
     result = dmalab(tmp_path, "--cluster", address, "--tls", str(ours))
     assert result.exit_code == 0, result.output

@@ -18,6 +18,8 @@ from runner.expand import expand
 from runner.spec.load import load_experiment
 from tests.docs.blocks import LANGUAGES, Block, blocks_of, prints
 
+pytestmark = pytest.mark.slow
+
 ROOT: Final = Path(__file__).parents[2]
 PAGES: Final = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 WITH_BLOCKS: Final = [page for page in PAGES if blocks_of(page)]

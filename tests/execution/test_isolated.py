@@ -91,6 +91,7 @@ def test_a_device_that_cannot_be_opened_again_is_not_run() -> None:
     assert "could not open the device: device simulated:h20 cannot be used" in result.reason
 
 
+@pytest.mark.slow
 def test_a_process_that_hangs_is_killed_with_its_children(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(FILE, str(tmp_path / "pids"))
     result = play_apart(job(Hangs), deadline_s=12)

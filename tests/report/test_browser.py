@@ -16,7 +16,7 @@ from tests.report.folders import HOSTILE, LEAD, MIB, grid_rows, pipeline, run_fo
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-core is not installed")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")]
 REFERENCE = Path(__file__).parents[2] / "results" / "reference" / "nvidia-h200"
 
 

@@ -59,6 +59,7 @@ def test_a_run_that_is_killed_goes_on_and_has_the_tables_of_one_that_was_not(see
     assert manifest(folder)["status"] == "complete"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM][: count(1, 2)])
 def test_one_signal_lets_the_play_end_and_writes_everything(number: signal.Signals, file: Path) -> None:
     process = start(file, DMALAB_FAULTS=SLOW)
