@@ -1,4 +1,4 @@
-"""What all tests stand on: no profile that somebody has calibrated on this machine takes part in them."""
+"""What all tests stand on: how many run at once, and that no profile takes part that somebody has calibrated on this machine."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from collections.abc import Iterator
 import pytest
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Run a few more tests at once than there are processors: many wait for processes that they have started."""
-    return len(os.sched_getaffinity(0)) + 2 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1) + 2
+    asked = os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS")
+    if asked:
+        return int(asked)
+    return 2 + (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -128,7 +128,7 @@ class _Elsewhere:
 
 
 def _in_process(device: str) -> bool:
-    """Whether a device runs in this process: a simulated one cannot break it, and not everywhere can others be started."""
+    """Whether a device runs here: a simulated one cannot break it, not everywhere can others be started, or that was asked for."""
     if os.name != "posix":
         return True
     if os.environ.get(WORKER) == "process" or os.environ.get(FAULTS):

@@ -25,7 +25,7 @@ OF_THE_HOST: Final = {"": (7, 70), "another-host": (11, 80), "third-host": (18, 
 """The largest median error in percent where the host takes part, and the least share of cases within 15 %: hosts differ."""
 
 NOT_MODELLED: Final = {"pinned-same-for-the-processor"}
-"""Claims that a host of the H200 decides by what docs/design.md names as not modelled: small buffers in a processor's caches."""
+"""Claims that the host of the fit decides by what no profile says: a rate of reading that hangs on the kind of ordinary pages."""
 
 
 @pytest.fixture(scope="module")
