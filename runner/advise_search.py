@@ -20,9 +20,11 @@ from runner.device.contract import Device
 from runner.errors import CaseError, UsageError
 from runner.expand import Case
 from runner.measure.companions import CompanionBook
+from runner.pattern import WORD
 from runner.plan_check import check_plan
 from runner.scenarios.pipeline import LARGEST_PASSES, LARGEST_RATIO, Pipeline
 from runner.spec.experiment import Measure
+from runner.units import format_size
 
 KIB: Final = 2**10
 MIB: Final = 2**20
@@ -246,8 +248,12 @@ class Search:
         return passes
 
     def _impossible(self) -> UsageError:
-        return UsageError(
-            f"no pipeline can do this job ({self.job.describe()}): sizes must be multiples of 4 bytes and those of the output a "
-            "decimal multiple of those of the input, at most 16, all must fit the device, and a limit of page-locked memory must "
-            "leave room"
-        )
+        job, free = self.job, self.device.facts().free_bytes
+        odd = next((size for size in (job.in_bytes, job.out_bytes) if size % WORD), None)
+        if odd is not None:
+            why = f"{odd:,} is no multiple of {WORD} bytes"
+        elif not (job.in_bytes and job.out_bytes) and max(job.in_bytes, job.out_bytes) > free:
+            why = f"what goes one way stays on the device, which has {format_size(free)} free"
+        else:
+            why = "the output may be at most 16 times the input, and a limit of page-locked memory must leave room for one buffer"
+        return UsageError(f"no pipeline can do this job ({job.describe()}): {why}")

@@ -12,12 +12,11 @@ from runner.cli_shell import guarded, say
 if TYPE_CHECKING:
     from runner.observed import ObservedRun
 
-REFERENCE: Final = Path("results/reference")
-"""Where a validation belongs, by device, that is published with the code."""
+TABLES: Final = Path("results/model")
+"""Where the tables of a validation go, by device; what is published with the code names another folder by --out."""
 FromOption = Annotated[
     Path | None, typer.Option("--from", help="Use this finished run instead of running anything.", metavar="RUN")
 ]
-_CIRCULAR: Final = "The run was simulated by this very profile, so it had to fit: that says nothing about a machine."
 DeviceOption = Annotated[str, typer.Option("--device", help="The device to run on: cuda, cuda:1.", metavar="D")]
 RunsOption = Annotated[Path, typer.Option("--runs", help="Folder for the run that is made.", metavar="DIR")]
 
@@ -47,29 +46,39 @@ def validate_model(
         str | None,
         typer.Option("--profile", help="The profile that predicts; by the device's name where omitted.", metavar="NAME"),
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="Folder for the tables.", metavar="DIR")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for the tables; results/model/DEVICE where omitted.", metavar="DIR")
+    ] = None,
     runs: RunsOption = Path("results"),
 ) -> int:
     """Run validate.yaml on this machine and tell how well a profile predicts what it was not fitted to."""
     from runner.calibration.calibrate import name_for
-    from runner.predict import predict
+    from runner.predict import predict_some
     from runner.profile_of_run import profile_for
     from runner.validation import EXPERIMENT, write_validation
 
     run = _observed(EXPERIMENT, device, from_run, runs)
     model = profile_for(run, profile)
-    folder = REFERENCE / name_for(run.device) / "model" if out is None else out
-    table = write_validation(run, model.name, predict(run, model), folder)
-    say([*table, "", f"The tables are in {folder} (validation.md, validation.csv, predicted.csv)."])
+    folder = TABLES / name_for(run.device) if out is None else out
+    table = write_validation(run, model, predict_some(run, model), folder)
+    say(
+        [
+            f"Profile {model.name} against run {run.run_id}:",
+            "",
+            *table,
+            "",
+            f"The tables are in {folder} (validation.md, validation.csv, predicted.csv).",
+        ]
+    )
     return 0
 
 
 def show_predicted(path: Path, profile: str | None, csv: Path | None) -> None:
     """Print measured and predicted of a run beside each other, and write them to `csv`, or to predicted.csv in its folder."""
     from runner.observed import read_observed
-    from runner.predict import accuracy_lines, accuracy_of, predict
+    from runner.predict import accuracy_lines, accuracy_of, predict_some
     from runner.predict_page import predicted_grid, predicted_rows
-    from runner.profile_of_run import own_profile, profile_for
+    from runner.profile_of_run import profile_for, why_it_had_to_fit
     from runner.run_files import PREDICTED
     from runner.tables import check_writable, write_csv
 
@@ -77,11 +86,10 @@ def show_predicted(path: Path, profile: str | None, csv: Path | None) -> None:
     model = profile_for(run, profile)
     target = run.folder / "predicted.csv" if csv is None else csv
     check_writable(target)
-    predictions = predict(run, model)
+    predictions = predict_some(run, model)
     write_csv(target, predicted_rows(predictions, model.name), PREDICTED)
     say([*predicted_grid(predictions).lines(), "", f"Profile {model.name} against run {run.run_id}:"])
-    circular = [_CIRCULAR] if own_profile(run) == model.name else []
-    say([*accuracy_lines(accuracy_of(run, predictions)), *circular, "", f"Every case is in {target}."])
+    say([*accuracy_lines(accuracy_of(run, predictions)), *why_it_had_to_fit(run, model), "", f"Every case is in {target}."])
 
 
 def _observed(experiment: str, device: str, from_run: Path | None, runs: Path) -> ObservedRun:

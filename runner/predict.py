@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from runner.device.simulated import SimulatedDevice
 from runner.device.simulated.profile import ALL, Accuracy, Profile, Residual
+from runner.errors import InputError
 from runner.execution.local import play_cases
 from runner.expand import Case
 from runner.measure.result import CaseResult
@@ -43,6 +44,14 @@ def predict(run: ObservedRun, profile: Profile) -> tuple[Prediction, ...]:
     results = {result.case.case_id: result for result in play_cases(device, device.facts(), cases, measure)}
     found = (_prediction(each, results[each.case.case_id], measure.clock) for each in run.observations)
     return tuple(each for each in found if each is not None)
+
+
+def predict_some(run: ObservedRun, profile: Profile) -> tuple[Prediction, ...]:
+    """Predict as `predict` does; raises InputError where no time was measured that a prediction could be held against."""
+    found = predict(run, profile)
+    if not found:
+        raise InputError(f"{run.folder} has no case whose time was measured; allowed: a run in which a case is ok")
+    return found
 
 
 def accuracy_of(run: ObservedRun, predictions: Sequence[Prediction]) -> Accuracy:

@@ -32,6 +32,15 @@ def own_profile(run: ObservedRun) -> str:
     return run.device.partition("simulated:")[2]
 
 
+def why_it_had_to_fit(run: ObservedRun, profile: Profile) -> list[str]:
+    """Return a sentence where a profile knows a run, so that its predictions tell nothing of what it does not know."""
+    if own_profile(run) == profile.name:
+        return ["The run was simulated by this very profile, so it had to fit: that says nothing about a machine."]
+    if profile.fit is not None and profile.fit.run == run.run_id:
+        return ["The profile was fitted to this very run, so it had to fit: that says nothing about other cases."]
+    return []
+
+
 def profile_for(run: ObservedRun, name: str | None) -> Profile:
     """Return the profile of a name or, without one, that of the run's device.
 

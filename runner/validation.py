@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Final
 
 from runner.columns import Column
-from runner.device.simulated.profile import ALL
+from runner.device.simulated.profile import ALL, Profile
 from runner.memory import kind_of
 from runner.observed import ObservedRun
 from runner.plan import Alloc, Copy, Free, HostAccess, HostCopy, Plan, Register, Unregister
 from runner.predict import Prediction, worst_first
 from runner.predict_page import predicted_rows
+from runner.profile_of_run import why_it_had_to_fit
 from runner.rows import Row
 from runner.run_files import PREDICTED
 from runner.scenarios.base import Known, Scenario
@@ -108,16 +109,19 @@ def engines_alone(plan: Plan) -> bool:
     return True
 
 
-def write_validation(run: ObservedRun, profile: str, predictions: Sequence[Prediction], folder: Path) -> list[str]:
+def write_validation(run: ObservedRun, profile: Profile, predictions: Sequence[Prediction], folder: Path) -> list[str]:
     """Write validation.md, validation.csv and predicted.csv into a folder; return the table for the screen."""
     folder.mkdir(parents=True, exist_ok=True)
     found = scores(predictions)
     table = list(_table(["sort", *_HEADERS], ([each.sort, *_cells(each)] for each in found)))
     worst = worst_first(predictions)[:SHOWN_WORST]
+    known = why_it_had_to_fit(run, profile)
+    held_out = "" if known else ", which the profile was not fitted to"
     page = [
-        f"# How well profile {profile} predicts {run.device}",
+        f"# How well profile {profile.name} predicts {run.device}",
         "",
-        f"Run {run.run_id} of {run.loaded.experiment.name}.yaml, which the profile was not fitted to; each case by the clock",
+        *[line for each in known for line in (each, "")],
+        f"Run {run.run_id} of {run.loaded.experiment.name}.yaml{held_out}; each case by the clock",
         "that gives its rate, by `dmalab validate-model`. Errors are without their signs, in percent of the measured median.",
         "*Tolerated* is an error of at most the larger of 10 % and twice the spread of the case's own samples;",
         "*ranked right* counts pairs of pipelines for the same work that differ by more than 10 %.",
@@ -130,8 +134,8 @@ def write_validation(run: ObservedRun, profile: str, predictions: Sequence[Predi
     ]
     write_whole(folder / "validation.md", ("\n".join(page) + "\n").encode())
     write_csv(folder / "validation.csv", (each.row() for each in found), VALIDATION_COLUMNS)
-    write_csv(folder / "predicted.csv", predicted_rows(predictions, profile), PREDICTED)
-    return table
+    write_csv(folder / "predicted.csv", predicted_rows(predictions, profile.name), PREDICTED)
+    return [*known, *([""] if known else []), *table]
 
 
 _HEADERS: Final = ("cases", "median error %", "95th %", "worst %", "within 15 %", "tolerated", "ranked right")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from runner.calibration.fit import Fitted, fit_profile
+from runner.calibration.fit import FIRST_GUESS, Fitted, fit_profile
 from runner.calibration.profile_text import profile_text
 from runner.calibration.solve import Step
 from runner.device.simulated.profile import Profile
@@ -16,7 +16,7 @@ from runner.device.simulated.profile_files import as_profile, user_folder
 from runner.errors import EnvironmentProblem, InputError
 from runner.observed import ObservedRun
 from runner.predict import accuracy_lines
-from runner.tables import write_whole
+from runner.tables import check_writable, write_whole
 from runner.units import counted
 
 EXPERIMENT: Final = "calibrate"
@@ -31,6 +31,7 @@ class Calibrated:
     path: Path
     fitted: Fitted
     replaced: bool
+    doubts: tuple[str, ...] = ()
 
     def lines(self) -> list[str]:
         """Return what was fitted and how well, for the screen."""
@@ -40,6 +41,7 @@ class Calibrated:
             "",
             *accuracy_lines(self.profile.fit),
             "",
+            *self.doubts,
             f"{'It replaces the one that was in' if self.replaced else 'It is in'} {self.path}: --device "
             + (
                 f"simulated:{self.profile.name}"
@@ -60,15 +62,25 @@ def calibrate(
     name = name or name_for(run.device)
     if not _NAME.fullmatch(name):
         raise InputError(f"{name!r} is no name of a profile; allowed: lower-case letters, digits and -, at most 63")
-    fitted = fit_profile(run, name, tell=tell)
     path = user_folder() / f"{name}.yaml" if out is None else out
     replaced = path.exists()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise EnvironmentProblem(f"{path.parent} cannot be made: {error.strerror}") from None
+    check_writable(path)
+    fitted = fit_profile(run, name, tell=tell)
     write_whole(path, profile_text(fitted.data).encode())
-    return Calibrated(as_profile(fitted.data, name), path, fitted, replaced)
+    return Calibrated(as_profile(fitted.data, name), path, fitted, replaced, tuple(_doubts(run)))
+
+
+def _doubts(run: ObservedRun) -> Iterator[str]:
+    """Yield what a user should know of a profile that was fitted to this run."""
+    if run.device.startswith("simulated"):
+        yield "The run was simulated: the profile gives back that of its device, and says nothing about a machine."
+    asked = run.loaded.experiment.name
+    if asked != EXPERIMENT:
+        yield f"The run was of {asked}.yaml: what only {EXPERIMENT}.yaml asks is as in {FIRST_GUESS}, whatever the machine."
 
 
 def name_for(device: str) -> str:

@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 
 from runner.calibration.parameters import Parameter, Path
 from runner.calibration.simulator import Witness
+from runner.errors import CaseError
 from runner.memory import kind_of
 from runner.observed import Observation
 from runner.scenarios.base import Scenario
@@ -30,6 +31,11 @@ class Cases:
 
     observations: Sequence[Observation]
 
+    @classmethod
+    def that_can_be_played(cls, observations: Sequence[Observation]) -> Cases:
+        """Return those whose plan is known from their fields alone: work as a ratio of copies has to be measured first."""
+        return cls([each for each in observations if _has_plan(each.case.model)])
+
     def of(self, model: type[Model], *holds: Callable[[Model], bool]) -> Iterator[tuple[Model, Observation]]:
         """Yield the observations of a kind of which all of this holds."""
         for observation in self.observations:
@@ -39,6 +45,14 @@ class Cases:
     def single(self) -> Iterator[tuple[Transfer, Observation]]:
         """Yield transfers of one copy by an engine, each timed by itself."""
         yield from self.of(Transfer, lambda it: is_plain(it) and it.copies() == 1 and it.batch_n() == 1)
+
+
+def _has_plan(model: Scenario) -> bool:
+    try:
+        model.plan()
+    except CaseError:
+        return False
+    return True
 
 
 def witness(model: Scenario, observation: Observation, figure: str) -> Witness:

@@ -61,8 +61,9 @@ def fit_profile(run: ObservedRun, name: str, base: str = FIRST_GUESS, tell: Call
     data = _named(run, name, base)
     simulator = Simulator()
     fitted: list[tuple[Path, str]] = []
+    told: set[Path] = set()
     source = _source(run)
-    cases, before = Cases(run.observations), _blanked(data)
+    cases, before = Cases.that_can_be_played(run.observations), _blanked(data)
     blank_tables(cases, data)
     early = early_return_bytes(cases)
     if early is not None:
@@ -72,11 +73,13 @@ def fit_profile(run: ObservedRun, name: str, base: str = FIRST_GUESS, tell: Call
         tell(step)
         data, parameters = solve(data, step, simulator)
         fitted += [(parameter.path, step.how) for parameter in parameters]
+        # Rates of one thread tell nothing of what several take to begin.
+        told |= {parameter.path for parameter in parameters if parameter.at != 1}
     if not fitted:
         raise InputError(f"{run.folder} has no case that tells of any parameter of a profile; run calibrate.yaml")
     found = dict(fitted).keys()
     for path in before.keys() - found:
-        if _PART_OF.get(path) in found:
+        if _PART_OF.get(path) in told:
             continue
         node_at(data, path[:-1])[path[-1]] = before[path]
     for path, how in dict(fitted).items():

@@ -130,10 +130,12 @@ def blank_tables(cases: Cases, data: Node) -> None:
     rings = [model for model, _ in staged_rings(cases)]
     if rings:
         rates, host = Parameter(("host", "copy_gb_per_s")).path, data["host"]
-        threads = {1, *map(_threads, rings)}
+        observed = {1, *map(_threads, rings)}
+        # What more threads than any ring has copy stays as it is: they are not as slow as fewer.
+        threads = observed | {each for each in host["copy_gb_per_s"]["by_threads"] if each > max(observed)}
         host["copy_gb_per_s"]["by_threads"] = {each: Parameter(rates, each).value(data) for each in sorted(threads)}
         found = _stagers(rings)
-        if SHARED not in found:
+        if SHARED not in found and max(observed) > 1:
             host.pop(SHARED, None)
         for name, sizes in found.items():
             host[name]["by_bytes"] = _measure_of_others(host[name]["by_bytes"], max(sizes))

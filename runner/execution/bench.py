@@ -9,9 +9,10 @@ from typing import Any, Protocol
 
 from runner.device.contract import DeviceFacts
 from runner.device.select import FAULTS, open_device
+from runner.errors import EnvironmentProblem
 from runner.execution.local import Sweep
 from runner.execution.messages import Opened
-from runner.execution.ready import WORKER, discard
+from runner.execution.ready import WAYS, WORKER, discard
 from runner.execution.records import Ended
 from runner.execution.spread import Spread, workers_for
 from runner.execution.supervisor import Supervised
@@ -45,6 +46,9 @@ class Bench(Protocol):
 
 def begin_bench(device: str, wait: Wait) -> Bench:
     """Return the bench of the device called `device`; a process of its own is started, but not waited for before `open`."""
+    asked = os.environ.get(WORKER, "")
+    if asked not in ("", *WAYS):
+        raise EnvironmentProblem(f"{WORKER} is {asked!r}; allowed: {', '.join(WAYS)}, or unset it")
     if _in_process(device):
         discard()
         return Here(device, wait)
@@ -128,7 +132,7 @@ class _Elsewhere:
 
 
 def _in_process(device: str) -> bool:
-    """Whether a device runs here: a simulated one cannot break it, not everywhere can others be started, or that was asked for."""
+    """Whether a device runs here: a simulated one cannot break it, others may not be startable, or it was asked for."""
     if os.name != "posix":
         return True
     if os.environ.get(WORKER) == "process" or os.environ.get(FAULTS):

@@ -22,6 +22,7 @@ from runner.execution.process import Child, spoken_with
 WORKER: Final = "DMALAB_WORKER"
 """A variable: `process` lets a simulated device, too, run in a process of its own, as all do that have faults injected; `here`
 keeps a real one in the process of the command, where a case that breaks the device takes the rest of the run with it."""
+WAYS: Final = ("process", "here")
 LEAVES_S: Final = 60.0
 """Seconds that a process may take to give its device back."""
 

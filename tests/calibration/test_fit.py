@@ -268,6 +268,25 @@ def test_what_lanes_cost_reads_back(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert found.host.shared_stager_ppm.ppm(size) == pytest.approx(ppm, rel=0.05)
 
 
+def test_rings_of_one_thread_leave_what_several_copy_as_it_is(tmp_path: Path) -> None:
+    """They were once taken to be as slow as one, since the table had no other row left."""
+    one = [line for line in ASKED.splitlines() if "threads" not in line and "staging: copy" not in line]
+    ring = "  ring: {kind: pipeline, schedule: overlapped, staging: copy, total: 16MiB, chunk: [1MiB, 4MiB], streams: 3}"
+    found = as_profile(fit_profile(observed("\n".join([*one, ring]), tmp_path), "mine", base="h200").data, "mine").host
+    base = load_profile("h200").host
+    assert found.copy_gb_per_s.bytes_per_second(16) == base.copy_gb_per_s.bytes_per_second(16)
+    assert found.start_ns is not None
+    assert base.start_ns is not None
+    assert found.start_ns.ns_by_threads == base.start_ns.ns_by_threads
+    assert found.shared_stager_ppm is not None
+    assert found.copied_per_second(1) == pytest.approx(load_profile("test").host.copied_per_second(1), rel=0.02)
+
+
+def test_work_as_a_ratio_is_no_witness_and_no_fault(tmp_path: Path) -> None:
+    text = ASKED + "  ratio: {kind: pipeline, schedule: overlapped, total: 8MiB, chunk: 1MiB, compute: {ratio: 1.5}}\n"
+    assert fit_profile(observed(text, tmp_path), "mine", base="test").fitted
+
+
 def test_disturbed_samples_are_stood_for_by_the_quick_ones(run: ObservedRun) -> None:
     case = run.observations[0].case
     calm, wild = (Observation(case, {"event_ms": 10.0}, {"event_ms": spread}, {"event_ms": 7.0}, "") for spread in (0.2, 0.3))

@@ -19,6 +19,7 @@ from runner.errors import InputError
 from runner.expand import Case
 from runner.observed import ObservedRun, read_observed
 from runner.predict import Prediction, accuracy_of, predict, worst_first
+from runner.profile_of_run import why_it_had_to_fit
 from runner.report.reading import read_run
 from runner.scenarios.base import Scenario
 from runner.tables import write_csv
@@ -106,6 +107,33 @@ def test_validation_of_a_finished_run_leaves_its_tables(run: ObservedRun, tmp_pa
     assert f"| {HOST} | 2 |" in page
 
 
+def test_a_profile_that_knows_a_run_is_not_said_to_predict_it(run: ObservedRun, tmp_path: Path) -> None:
+    known = "The run was simulated by this very profile, so it had to fit"
+    result = CliRunner().invoke(app, ["validate-model", "--from", str(run.folder), "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    assert f"Profile test against run {run.run_id}:" in result.output
+    assert known in result.output
+    page = (tmp_path / "validation.md").read_text(encoding="utf-8")
+    assert known in page
+    assert "which the profile was not fitted to" not in page
+    fitted = load_profile("h200").model_copy(update={"fit": accuracy_of(run, predict(run, load_profile("h200")))})
+    assert why_it_had_to_fit(run, fitted) == [
+        "The profile was fitted to this very run, so it had to fit: that says nothing about other cases."
+    ]
+    assert why_it_had_to_fit(run, load_profile("h200")) == []
+
+
+@pytest.mark.parametrize("verb", [["compare", "--predicted"], ["validate-model", "--from"]])
+def test_a_run_without_a_measured_case_is_refused_in_a_sentence(verb: list[str], tmp_path: Path) -> None:
+    copy = "{copy: {kind: transfer, direction: h2d, size: 64TiB}}"
+    none = f"name: none\nquestion: What is there?\ndevice: simulated:test\nscenarios: {copy}\n"
+    folder = observed(none, tmp_path).folder
+    result = CliRunner().invoke(app, [*verb, str(folder), *(["--out", str(tmp_path / "m")] if "--from" in verb else [])])
+    assert result.exit_code == 2
+    assert "has no case whose time was measured; allowed: a run in which a case is ok" in result.output
+    assert not (tmp_path / "m").exists()
+
+
 def test_scores_count_what_is_near_and_what_its_spread_allows() -> None:
     pinned, staged = transfer(), pipeline(staging="copy")
     found = {
@@ -161,7 +189,7 @@ def test_engines_alone_decide_where_the_host_does_nothing(model: Scenario, alone
 
 
 def test_no_prediction_is_told_with_its_reason(run: ObservedRun, tmp_path: Path) -> None:
-    write_validation(run, "h200", [prediction(transfer(), 1, None), prediction(transfer(), 1, 1.1)], tmp_path)
+    write_validation(run, load_profile("h200"), [prediction(transfer(), 1, None), prediction(transfer(), 1, 1.1)], tmp_path)
     assert "| why |" in (tmp_path / "validation.md").read_text(encoding="utf-8")
 
 

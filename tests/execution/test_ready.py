@@ -115,6 +115,12 @@ def test_a_variable_keeps_a_real_device_in_the_process_of_the_command(monkeypatc
         assert isinstance(bench, Here)
 
 
+def test_another_word_in_that_variable_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(WORKER, "Here")
+    with pytest.raises(EnvironmentProblem, match="DMALAB_WORKER is 'Here'; allowed: process, here, or unset it"):
+        begin_bench("simulated:test", "spin")
+
+
 def test_a_run_takes_one_process_and_leaves_none(tmp_path: Path) -> None:
     given = ["run", "bandwidth", "--device", "simulated:test", "--out", str(tmp_path), "--set", "scenarios.copy.size=[1MiB]"]
     code, started, said = command(*given, "--no-report")
