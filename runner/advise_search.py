@@ -251,9 +251,12 @@ class Search:
         job, free = self.job, self.device.facts().free_bytes
         odd = next((size for size in (job.in_bytes, job.out_bytes) if size % WORD), None)
         if odd is not None:
-            why = f"{odd:,} is no multiple of {WORD} bytes"
+            why = f"sizes are multiples of {WORD} bytes, and {odd:,} is none"
         elif not (job.in_bytes and job.out_bytes) and max(job.in_bytes, job.out_bytes) > free:
             why = f"what goes one way stays on the device, which has {format_size(free)} free"
         else:
-            why = "the output may be at most 16 times the input, and a limit of page-locked memory must leave room for one buffer"
+            why = (
+                "the output is the input times a decimal number (0.25, but no third) of at most 16, and a limit of page-locked "
+                "memory must leave room for a buffer"
+            )
         return UsageError(f"no pipeline can do this job ({job.describe()}): {why}")
