@@ -55,16 +55,21 @@ def predict_some(run: ObservedRun, profile: Profile) -> tuple[Prediction, ...]:
 
 
 def accuracy_of(run: ObservedRun, predictions: Sequence[Prediction]) -> Accuracy:
-    """Return how far the predictions lay from a run, for each scenario and for all cases."""
+    """Return how far the predictions lay from a run, for each scenario and for all cases.
+
+    Raises InputError where no prediction has a number.
+    """
     sorts: dict[str, list[float]] = {}
     for prediction in predictions:
         if prediction.error is not None:
             sorts.setdefault(prediction.case.scenario, []).append(abs(prediction.error))
+    if not sorts:
+        raise InputError(f"no case of {run.folder} has both a measured and a predicted time, so how near they are is not known")
     errors = {**sorts, ALL: [error for each in sorts.values() for error in each]}
     return Accuracy(
         run=run.run_id,
         date=str(run.manifest.get("started_utc", "")),
-        sorts={name: _residual(each) for name, each in errors.items() if each},
+        sorts={name: _residual(each) for name, each in errors.items()},
     )
 
 

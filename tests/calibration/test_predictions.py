@@ -134,6 +134,16 @@ def test_a_run_without_a_measured_case_is_refused_in_a_sentence(verb: list[str],
     assert not (tmp_path / "m").exists()
 
 
+def test_a_run_of_which_no_case_can_be_predicted_is_told_with_the_reasons(tmp_path: Path) -> None:
+    copy = "{copy: {kind: transfer, direction: h2d, size: 40GiB}}"
+    large = f"name: large\nquestion: What is there?\ndevice: simulated:h200\nscenarios: {copy}\n"
+    folder = observed(large, tmp_path).folder
+    result = CliRunner().invoke(app, ["compare", "--predicted", str(folder), "--profile", "rtx-4090"])
+    assert result.exit_code == 2
+    assert "needs 40GiB of device memory, 24GiB are free on simulated:rtx-4090" in result.output
+    assert "has both a measured and a predicted time" in result.output
+
+
 def test_scores_count_what_is_near_and_what_its_spread_allows() -> None:
     pinned, staged = transfer(), pipeline(staging="copy")
     found = {
