@@ -32,7 +32,12 @@ scenarios:
 
 SECONDS: Final = Goal("bandwidth.yaml and overlap.yaml together", "", lambda works: None, "s", at_most=60)
 SHARE: Final = Goal("share of that, verification apart, that is measuring", "", lambda works: None, at_least=0.6)
+ISOLATION: Final = Goal("the two in a process of their own, beside in that of the command", "", lambda works: None, at_most=1.05)
 OVERHEAD: Final = Goal("what one of 200 cases of 1 MiB costs beside its plays", "", lambda works: None, "ms", at_most=5)
+TURNS: Final = (("here", ""), ("", "here"))
+"""Where the device is in the runs that are compared, in order: each place comes first once."""
+TROUBLE: Final = (OSError, RuntimeError, ValueError, KeyError, subprocess.SubprocessError)
+"""What a run that fails may raise, in its process or as its manifest is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +59,6 @@ class Run:
         return sum(self.seconds.values()) - self.measuring_s
 
 
-ISOLATION: Final = Goal("the two in a process of their own, beside in that of the command", "", lambda works: None, at_most=1.05)
-TURNS: Final = (("here", ""), ("", "here"))
-"""Where the device is in the runs that are compared, in order: each place comes first once."""
-
-
 def judged_runs(folder: Path, device: str) -> tuple[list[Run], list[Verdict]]:
     """Make all runs and judge them; a run that fails is a goal missed, with the reason."""
     runs: list[Run] = []
@@ -67,17 +67,17 @@ def judged_runs(folder: Path, device: str) -> tuple[list[Run], list[Verdict]]:
         both = [run(name, folder / name, device) for name in EXPERIMENTS]
         runs += both
         verdicts += [SECONDS.verdict(seconds_of(both)), SHARE.verdict(share_of(both))]
-    except (OSError, RuntimeError, ValueError, KeyError, subprocess.SubprocessError) as error:
+    except TROUBLE as error:
         verdicts += [goal.verdict(None, trouble=str(error)) for goal in (SECONDS, SHARE)]
     try:
         verdicts.append(ISOLATION.verdict(isolation_of(folder, device)))
-    except (OSError, RuntimeError, ValueError, KeyError, subprocess.SubprocessError) as error:
+    except TROUBLE as error:
         verdicts.append(ISOLATION.verdict(None, trouble=str(error)))
     try:
         few, many = (run(grid(folder, cases), folder / str(cases), device) for cases in (FEW, CASES))
         runs += [few, many]
         verdicts.append(OVERHEAD.verdict(overhead_of(few, many)))
-    except (OSError, RuntimeError, ValueError, KeyError, subprocess.SubprocessError) as error:
+    except TROUBLE as error:
         verdicts.append(OVERHEAD.verdict(None, trouble=str(error)))
     return runs, verdicts
 

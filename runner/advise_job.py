@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from runner.errors import UsageError
+from runner.pattern import WORD
 from runner.units import format_size
 
 Axis = Literal["chunk", "streams", "lanes", "threads"]
@@ -51,6 +52,18 @@ class Job:
         ways = [f"{format_size(size)} {way}" for size, way in ((self.in_bytes, "in"), (self.out_bytes, "out")) if size]
         limit = "" if self.pin_bytes is None or self.page_locked else f", at most {format_size(self.pin_bytes)} page-locked"
         return f"{' and '.join(ways)}, data in {'page-locked' if self.page_locked else 'ordinary'} memory{limit}"
+
+    def why_not(self, free_bytes: int) -> str:
+        """Say why no pipeline can do it on a device with so much free memory."""
+        odd = next((size for size in (self.in_bytes, self.out_bytes) if size % WORD), None)
+        if odd is not None:
+            return f"sizes are multiples of {WORD} bytes, and {odd:,} is none"
+        if not (self.in_bytes and self.out_bytes) and max(self.in_bytes, self.out_bytes) > free_bytes:
+            return f"what goes one way stays on the device, which has {format_size(free_bytes)} free"
+        return (
+            "the output is the input times a decimal number (0.25, but no third) of at most 16, and a limit of page-locked "
+            "memory must leave room for a buffer"
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

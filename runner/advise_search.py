@@ -20,11 +20,9 @@ from runner.device.contract import Device
 from runner.errors import CaseError, UsageError
 from runner.expand import Case
 from runner.measure.companions import CompanionBook
-from runner.pattern import WORD
 from runner.plan_check import check_plan
 from runner.scenarios.pipeline import LARGEST_PASSES, LARGEST_RATIO, Pipeline
 from runner.spec.experiment import Measure
-from runner.units import format_size
 
 KIB: Final = 2**10
 MIB: Final = 2**20
@@ -248,15 +246,5 @@ class Search:
         return passes
 
     def _impossible(self) -> UsageError:
-        job, free = self.job, self.device.facts().free_bytes
-        odd = next((size for size in (job.in_bytes, job.out_bytes) if size % WORD), None)
-        if odd is not None:
-            why = f"sizes are multiples of {WORD} bytes, and {odd:,} is none"
-        elif not (job.in_bytes and job.out_bytes) and max(job.in_bytes, job.out_bytes) > free:
-            why = f"what goes one way stays on the device, which has {format_size(free)} free"
-        else:
-            why = (
-                "the output is the input times a decimal number (0.25, but no third) of at most 16, and a limit of page-locked "
-                "memory must leave room for a buffer"
-            )
-        return UsageError(f"no pipeline can do this job ({job.describe()}): {why}")
+        why = self.job.why_not(self.device.facts().free_bytes)
+        return UsageError(f"no pipeline can do this job ({self.job.describe()}): {why}")

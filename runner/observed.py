@@ -50,6 +50,11 @@ class ObservedRun:
         """Return the device's name."""
         return self.environment("name")
 
+    @property
+    def simulated_by(self) -> str:
+        """Return the profile by which it was simulated, empty for a measured run."""
+        return self.device.partition("simulated:")[2]
+
     def environment(self, name: str) -> str:
         """Return a fact that the manifest tells of the device, such as its driver; empty where it does not."""
         return str(self._described().get(name) or "")

@@ -21,20 +21,15 @@ def predictions_of(folder: Path) -> list[Row]:
     Raises UsageError where there is no such profile and for a simulated run, which is what its profile says.
     """
     run = read_observed(folder)
-    if own_profile(run):
+    if run.simulated_by:
         raise UsageError(f"{run.run_id} is simulated: its times are themselves what a profile says; allowed: a measured run")
     profile = profile_for(run, None)
     return list(predicted_rows(predict(run, profile), profile.name))
 
 
-def own_profile(run: ObservedRun) -> str:
-    """Return the profile by which a run was simulated, empty for a measured one."""
-    return run.device.partition("simulated:")[2]
-
-
 def why_it_had_to_fit(run: ObservedRun, profile: Profile) -> list[str]:
     """Return a sentence where a profile knows a run, so that its predictions tell nothing of what it does not know."""
-    if own_profile(run) == profile.name:
+    if run.simulated_by == profile.name:
         return ["The run was simulated by this very profile, so it had to fit: that says nothing about a machine."]
     if profile.fit is not None and profile.fit.run == run.run_id:
         return ["The profile was fitted to this very run, so it had to fit: that says nothing about other cases."]
@@ -47,8 +42,8 @@ def profile_for(run: ObservedRun, name: str | None) -> Profile:
     That is the simulated one's own, or as `calibrate` names it, or the shipped one whose name the device's ends with (`h200` for
     NVIDIA H200). Raises UsageError where there is none of these.
     """
-    if name or own_profile(run):
-        return load_profile(name or own_profile(run))
+    if name or run.simulated_by:
+        return load_profile(name or run.simulated_by)
     own = name_for(run.device)
     fitting = [each for each in shipped_names() if own == each or own.endswith(f"-{each}")]
     names = profile_names()

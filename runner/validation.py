@@ -115,12 +115,12 @@ def write_validation(run: ObservedRun, profile: Profile, predictions: Sequence[P
     found = scores(predictions)
     table = list(_table(["sort", *_HEADERS], ([each.sort, *_cells(each)] for each in found)))
     worst = worst_first(predictions)[:SHOWN_WORST]
-    known = why_it_had_to_fit(run, profile)
+    known = [line for sentence in why_it_had_to_fit(run, profile) for line in (sentence, "")]
     held_out = "" if known else ", which the profile was not fitted to"
     page = [
         f"# How well profile {profile.name} predicts {run.device}",
         "",
-        *[line for each in known for line in (each, "")],
+        *known,
         f"Run {run.run_id} of {run.loaded.experiment.name}.yaml{held_out}; each case by the clock",
         "that gives its rate, by `dmalab validate-model`. Errors are without their signs, in percent of the measured median.",
         "*Tolerated* is an error of at most the larger of 10 % and twice the spread of the case's own samples;",
@@ -135,7 +135,7 @@ def write_validation(run: ObservedRun, profile: Profile, predictions: Sequence[P
     write_whole(folder / "validation.md", ("\n".join(page) + "\n").encode())
     write_csv(folder / "validation.csv", (each.row() for each in found), VALIDATION_COLUMNS)
     write_csv(folder / "predicted.csv", predicted_rows(predictions, profile.name), PREDICTED)
-    return [*known, *([""] if known else []), *table]
+    return [*known, *table]
 
 
 _HEADERS: Final = ("cases", "median error %", "95th %", "worst %", "within 15 %", "tolerated", "ranked right")

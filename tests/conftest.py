@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from runner.placement import allowed_cpus
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
@@ -14,7 +16,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     asked = os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS")
     if asked:
         return int(asked)
-    return 2 + (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    return 2 + len(allowed_cpus())
 
 
 @pytest.fixture(scope="session", autouse=True)

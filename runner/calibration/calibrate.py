@@ -76,7 +76,7 @@ def calibrate(
 
 def _doubts(run: ObservedRun) -> Iterator[str]:
     """Yield what a user should know of a profile that was fitted to this run."""
-    if run.device.startswith("simulated"):
+    if run.simulated_by:
         yield "The run was simulated: the profile gives back that of its device, and says nothing about a machine."
     asked = run.loaded.experiment.name
     if asked != EXPERIMENT:

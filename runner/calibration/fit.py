@@ -77,11 +77,9 @@ def fit_profile(run: ObservedRun, name: str, base: str = FIRST_GUESS, tell: Call
         told |= {parameter.path for parameter in parameters if parameter.at != 1}
     if not fitted:
         raise InputError(f"{run.folder} has no case that tells of any parameter of a profile; run calibrate.yaml")
-    found = dict(fitted).keys()
-    for path in before.keys() - found:
-        if _PART_OF.get(path) in told:
-            continue
-        node_at(data, path[:-1])[path[-1]] = before[path]
+    for path in before.keys() - dict(fitted).keys():
+        if _PART_OF.get(path) not in told:
+            node_at(data, path[:-1])[path[-1]] = before[path]
     for path, how in dict(fitted).items():
         data = with_source(data, [path], how, source)
     profile = as_profile(data, name)

@@ -94,8 +94,6 @@ def _all_at_once(
     data: Node, step: Step, start: Sequence[float], simulator: Simulator
 ) -> tuple[Sequence[Parameter], Sequence[float]]:
     """Let scipy find the values with the least sum of squared errors."""
-    from scipy.optimize import least_squares
-
     problem = _Problem(data, step.parameters, step.witnesses, simulator)
     everyone = range(len(step.witnesses))
     here = problem.errors(start, everyone)
@@ -112,24 +110,33 @@ def _all_at_once(
     values = [start[at] for at in seen]
     # Squares first: from a start that is far off, a loss that bears outliers takes the cases that are left behind for some.
     for loss in ("linear", "soft_l1"):
-        found = least_squares(
-            lambda values: [problem.errors(values, everyone)[place] * weight for place, weight in enumerate(weights)],
-            values,
-            jac=lambda values: [
-                [slope * weight for slope in row]
-                for row, weight in zip(problem.jacobian(values, followers), weights, strict=True)
-            ],
-            bounds=(0.0, float("inf")),
-            x_scale=[max(abs(value), _least(each)) for value, each in zip(values, problem.parameters, strict=True)],
-            loss=loss,
-            f_scale=NOISE,
-            xtol=NEAR,
-            ftol=NEAR,
-            gtol=None,
-            max_nfev=MOST_TRIALS,
-        )
-        values = [float(value) for value in found.x]
+        values = _least(problem, values, followers, weights, loss)
     return problem.parameters, values
+
+
+def _least(
+    problem: _Problem, start: Sequence[float], followers: Sequence[Sequence[int]], weights: Sequence[float], loss: str
+) -> list[float]:
+    """Return the values from `start` on with the least sum of the weighed errors, each counted as the loss says."""
+    from scipy.optimize import least_squares
+
+    everyone = range(len(weights))
+    found = least_squares(
+        lambda values: [problem.errors(values, everyone)[place] * weight for place, weight in enumerate(weights)],
+        start,
+        jac=lambda values: [
+            [slope * weight for slope in row] for row, weight in zip(problem.jacobian(values, followers), weights, strict=True)
+        ],
+        bounds=(0.0, float("inf")),
+        x_scale=[max(abs(value), _least_move(each)) for value, each in zip(start, problem.parameters, strict=True)],
+        loss=loss,
+        f_scale=NOISE,
+        xtol=NEAR,
+        ftol=NEAR,
+        gtol=None,
+        max_nfev=MOST_TRIALS,
+    )
+    return [float(value) for value in found.x]
 
 
 @dataclass(slots=True)
@@ -173,7 +180,7 @@ class _Problem:
 
     def moves(self, values: Sequence[float]) -> list[float]:
         """Return how far each value is moved to see what follows."""
-        return [max(STEP_SHARE * abs(value), _least(each)) for value, each in zip(values, self.parameters, strict=True)]
+        return [max(STEP_SHARE * abs(value), _least_move(each)) for value, each in zip(values, self.parameters, strict=True)]
 
     def moved(self, values: Sequence[float], which: Iterable[int]) -> list[float]:
         """Return the values with some of them moved."""
@@ -184,7 +191,7 @@ class _Problem:
         return self.simulator.shares_of(with_values(self.data, self.parameters, values), self.witnesses, which)
 
 
-def _least(parameter: Parameter) -> float:
+def _least_move(parameter: Parameter) -> float:
     """Return the least move of a parameter; rates in GB/s are small numbers that change much with little."""
     return LEAST_RATE_STEP if _is_rate(parameter) else LEAST_STEP
 

@@ -219,6 +219,12 @@ def test_a_profile_is_named_by_its_device(device: str, name: str) -> None:
     assert name_for(device) == name
 
 
+def keep(data: dict[str, Any]) -> None:
+    """Put a profile among the user's own, by its name."""
+    user_folder().mkdir(parents=True)
+    (user_folder() / f"{data['name']}.yaml").write_text(profile_text(data), encoding="utf-8")
+
+
 @pytest.mark.slow
 def test_first_copies_of_ordinary_memory_and_rows_of_small_ones_read_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -228,8 +234,7 @@ def test_first_copies_of_ordinary_memory_and_rows_of_small_ones_read_back(
     mine = {"how": "assumed", "source": "a test"}
     data["staging"]["first_d2h"] = mine | {"points": [[0, 0], [MIB, 40_000]]}
     data["engines"]["row_h2d_ns"] = mine | {"value": 3_000}
-    user_folder().mkdir(parents=True)
-    (user_folder() / "cold.yaml").write_text(profile_text(data | {"name": "cold"}), encoding="utf-8")
+    keep(data | {"name": "cold"})
     found = fit_profile(observed(ROWS, tmp_path, "simulated:cold"), "other")
     first = curve_of(as_profile(found.data, "other"), ("staging", "first_d2h"))
     assert [first.ns(size) for size in (256 * KIB, MIB, 4 * MIB)] == pytest.approx([10_000, 40_000, 40_000], rel=0.01)
@@ -243,8 +248,7 @@ def test_what_a_first_copy_takes_longer_goes_on_as_it_is_beyond_the_longest_row(
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     data = profile_data("test")
     data["staging"]["first_d2h"] = {"how": "assumed", "source": "a test", "points": [[0, 0], [MIB, 40_000], [4 * MIB, 100_000]]}
-    user_folder().mkdir(parents=True)
-    (user_folder() / "colder.yaml").write_text(profile_text(data | {"name": "colder"}), encoding="utf-8")
+    keep(data | {"name": "colder"})
     profile = as_profile(fit_profile(observed(ROWS, tmp_path, "simulated:colder"), "other", base="test").data, "other")
     assert curve_of(profile, ("staging", "first_d2h")).ns(64 * MIB) == pytest.approx(100_000, rel=0.01)
     truth, found = (curve_of(each, ("kinds", "pageable", "d2h")) for each in (as_profile(data, "test"), profile))
@@ -258,8 +262,7 @@ def test_what_lanes_cost_reads_back(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     data["calls"]["handover_ns"] = {"value": 6000} | noted
     sizes = {8 * MIB: 800_000, 32 * MIB: 900_000, 64 * MIB: 1_000_000}
     data["host"]["shared_stager_ppm"] = {"by_bytes": sizes} | noted
-    user_folder().mkdir(parents=True)
-    (user_folder() / "lanes.yaml").write_text(profile_text(data), encoding="utf-8")
+    keep(data)
     found = as_profile(fit_profile(observed(LANES, tmp_path), "mine", base="test").data, "mine")
     assert found.calls.handover_ns is not None
     assert found.calls.handover_ns.value == pytest.approx(6000, rel=0.05)
